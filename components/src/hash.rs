@@ -1,0 +1,23 @@
+//! Hash maps with a fixed seed. They serve interning and common-subexpression elimination; nothing iterates
+//! one into output.
+
+use ahash::RandomState;
+
+/// A hash map whose hasher has a fixed seed.
+pub type SeededMap<K, V> = std::collections::HashMap<K, V, RandomState>;
+/// A hash set whose hasher has a fixed seed.
+pub type SeededSet<K> = std::collections::HashSet<K, RandomState>;
+
+fn state() -> RandomState {
+    RandomState::with_seeds(0x6d75_7272_6531, 0x6d75_7272_6532, 0x6d75_7272_6533, 0x6d75_7272_6534)
+}
+
+/// An empty map with the fixed seed.
+pub fn seeded_map<K, V>() -> SeededMap<K, V> {
+    SeededMap::with_hasher(state())
+}
+
+/// An empty set with the fixed seed.
+pub fn seeded_set<K>() -> SeededSet<K> {
+    SeededSet::with_hasher(state())
+}

@@ -1,0 +1,11 @@
+//! The nouns of murre: component types, enums and encodings. Data and its invariants, no passes.
+#![warn(missing_docs)]
+
+pub mod diag;
+pub mod dtype;
+pub mod engine;
+pub mod hash;
+pub mod hlo;
+pub mod ids;
+pub mod isa;
+pub mod program;

@@ -1,0 +1,5 @@
+//! murre: a data-oriented compiler for HLO programs with runtime offsets and trip counts.
+#![warn(missing_docs)]
+
+pub use murre_components as components;
+pub use murre_systems as systems;

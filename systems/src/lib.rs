@@ -1,0 +1,1 @@
+//! The verbs of murre: every pass is a system, one folder a stage.
