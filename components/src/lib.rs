@@ -1,6 +1,7 @@
 //! The nouns of murre: component types, enums and encodings. Data and its invariants, no passes.
 #![warn(missing_docs)]
 
+pub mod bir;
 pub mod diag;
 pub mod dtype;
 pub mod engine;

@@ -1,1 +1,25 @@
-//! The verbs of murre: every pass is a system, one folder a stage.
+//! The verbs of murre: every pass is an ECS system, one folder a stage, one file a pass. The folders in the order in
+//! which they run: `dynamic_shape`, `simplify`, `penguin`, `loops`, `codegen`, `place`, `address`, `registers`,
+//! `route`, `describe`, `sync`, `encode`.
+
+pub mod address;
+pub mod codegen;
+pub mod compile;
+pub mod describe;
+pub mod dynamic_shape;
+pub mod encode;
+pub mod loops;
+pub mod options;
+pub mod pass;
+pub mod penguin;
+pub mod place;
+pub mod registers;
+pub mod route;
+pub mod simplify;
+pub mod staging;
+pub mod sync;
+pub mod synth;
+
+pub use compile::{CompileOutcome, Compiler, compile};
+pub use options::{CompileOptions, DgeLevels, ExecutorChoice};
+pub use pass::{Pass, Stage, passes};

@@ -1,0 +1,122 @@
+//! Access patterns (`spec/ir.md 3.8`).
+//!
+//! A pattern walks the *element space* of a location: a location of P partitions with F elements a partition has
+//! elements `0..P*F`, element `e` standing in partition `e / F` at position `e % F` (DRAM: one partition, so `e` is
+//! the element index). `offset` and steps count elements of that space. Pair 0 of an engine operand is the partition
+//! pair, its step is F; the pairs after it run from the slowest to the fastest free dimension. A DMA operand may
+//! have several pairs that cross partitions: each pair either crosses (its step is a multiple of F) or does not.
+
+use super::dynamic::PayloadKey;
+use crate::dtype::DType;
+use crate::ids::{InstId, LocId, RegId};
+use arrayvec::ArrayVec;
+use bevy_ecs::prelude::{Bundle, Component};
+
+/// Kind of an access pattern.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum ApKind {
+    /// Static geometry; may carry a [`super::DynamicApInfo`] (DMA only).
+    Physical = 1,
+    /// The address is an expression over loop axes and run-time values; SBUF and PSUM only.
+    Symbolic = 2,
+    /// The address is in a register.
+    Register = 3,
+}
+
+/// One dimension: step in elements, number of elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct ApPair {
+    pub step: i32,
+    pub num: u32,
+}
+
+/// What is accessed and from where.
+#[derive(Component, Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct ApHead {
+    /// The location.
+    pub loc: LocId,
+    /// Static element offset in the location's element space.
+    pub offset: u32,
+    /// The instruction whose operand this is.
+    pub inst: InstId,
+    /// Element type of the access.
+    pub dtype: DType,
+    /// Kind, rewritten in place by `lower_ap`.
+    pub kind: ApKind,
+    /// 1 for an output.
+    pub output: u8,
+    /// [`ApHead::KEEP_DIMS`].
+    pub flags: u8,
+}
+
+impl ApHead {
+    /// The innermost `args.op1 - 1` dimensions keep their slots although their count may be 1 (reduce sources).
+    pub const KEEP_DIMS: u8 = 1;
+}
+
+/// The dimensions, slowest first.
+#[derive(Component, Clone, PartialEq, Eq, Debug, Default)]
+pub struct ApPattern(pub ArrayVec<ApPair, 5>);
+
+impl ApPattern {
+    /// From pairs, slowest first; pairs past the fifth are not representable and make this `None`.
+    pub fn new(pairs: impl IntoIterator<Item = (i32, u32)>) -> Option<Self> {
+        let mut out = ArrayVec::new();
+        for (step, num) in pairs {
+            out.try_push(ApPair { step, num }).ok()?;
+        }
+        Some(ApPattern(out))
+    }
+
+    /// Number of elements visited.
+    pub fn elements(&self) -> u64 {
+        self.0.iter().map(|p| p.num as u64).product()
+    }
+
+    /// Distance from the first to the last element visited, and the lowest, both in elements: `(lowest, highest)`
+    /// relative to the offset.
+    pub fn span(&self) -> (i64, i64) {
+        self.0.iter().fold((0, 0), |(lo, hi), p| {
+            let d = p.step as i64 * (p.num as i64 - 1);
+            if d < 0 { (lo + d, hi) } else { (lo, hi + d) }
+        })
+    }
+}
+
+/// The dynamic part, null where there is none.
+#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(C)]
+pub struct ApDynamic {
+    /// The payload: a [`super::DynamicApInfo`] or a [`super::SymbolicAddress`].
+    pub payload: PayloadKey,
+    /// Register pattern: the final address (`RegAPAddr`). Physical with dynamic info, after expansion: the byte offset.
+    pub address: RegId,
+    /// Register pattern: flat element offset (`RegAPOffset`).
+    pub ap_offset: RegId,
+    /// Register pattern: sub-tensor ordinal (`RegSubTensorId`).
+    pub sub_tensor: RegId,
+}
+
+/// The packed ADDR4 word, filled by the bulk sweep of stage 9; 0 for DRAM operands.
+#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[repr(transparent)]
+pub struct ApWord(pub u32);
+
+/// The archetype of an access pattern.
+#[derive(Bundle, Clone, Debug)]
+#[allow(missing_docs)]
+pub struct ApRow {
+    pub head: ApHead,
+    pub pattern: ApPattern,
+    pub dynamic: ApDynamic,
+    pub word: ApWord,
+}
+
+const _: () = assert!(size_of::<ApHead>() == 16);
+const _: () = assert!(size_of::<ApPattern>() == 44);
+const _: () = assert!(size_of::<ApDynamic>() == 20);
+const _: () = assert!(size_of::<ApWord>() == 4);

@@ -1,0 +1,6 @@
+//! Stage `codegen`.
+
+use crate::pass::Pass;
+
+/// The passes of this stage, in order.
+pub static PASSES: &[Pass] = &[];

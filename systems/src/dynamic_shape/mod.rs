@@ -1,0 +1,6 @@
+//! Stage `dynamic_shape`.
+
+use crate::pass::Pass;
+
+/// The passes of this stage, in order.
+pub static PASSES: &[Pass] = &[];

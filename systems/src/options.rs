@@ -1,0 +1,99 @@
+//! What a compilation is asked to do.
+
+use crate::pass::Stage;
+use bevy_ecs::prelude::Resource;
+use murre_components::engine::{DEFAULT_DGE_SCRATCH_BYTES, Target};
+
+/// The DGE levels (`spec/ir.md 7.1`), a set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DgeLevels(pub u8);
+
+impl DgeLevels {
+    /// Names in table order; bit `k` is level `k`.
+    pub const NAMES: [&'static str; 6] = [
+        "spill_reload",
+        "scalar_dynamic_offset",
+        "vector_dynamic_offsets",
+        "dynamic_size",
+        "dst_reduce",
+        "transpose",
+    ];
+    /// Spill and reload DMAs.
+    pub const SPILL_RELOAD: u8 = 1;
+    /// Scalar run-time offsets.
+    pub const SCALAR: u8 = 2;
+    /// Vectors of run-time offsets.
+    pub const VECTOR: u8 = 4;
+    /// Run-time sizes.
+    pub const DYNAMIC_SIZE: u8 = 8;
+    /// Accumulation at the destination.
+    pub const DST_REDUCE: u8 = 16;
+    /// Transposes.
+    pub const TRANSPOSE: u8 = 32;
+
+    /// Whether any of `mask` is enabled.
+    pub fn has(self, mask: u8) -> bool {
+        self.0 & mask != 0
+    }
+
+    /// Parses a comma-separated list; `none` is the empty set. The error names the unknown level.
+    pub fn parse(list: &str) -> Result<Self, String> {
+        let mut bits = 0;
+        for name in list.split(',').map(str::trim).filter(|n| !n.is_empty() && *n != "none") {
+            match Self::NAMES.iter().position(|n| *n == name) {
+                Some(k) => bits |= 1 << k,
+                None => return Err(name.to_string()),
+            }
+        }
+        Ok(DgeLevels(bits))
+    }
+}
+
+impl Default for DgeLevels {
+    fn default() -> Self {
+        DgeLevels(Self::SCALAR | Self::VECTOR)
+    }
+}
+
+/// Which executor runs the schedule.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ExecutorChoice {
+    /// One thread, systems in a fixed legal order.
+    #[default]
+    Single,
+    /// Systems without conflicts run at once on the compute pool.
+    Multi,
+}
+
+/// Options of a compilation. The bytes depend on `target`, `dge_levels` and the sizes only.
+#[derive(Resource, Clone, Debug)]
+pub struct CompileOptions {
+    /// The generation.
+    pub target: Target,
+    /// DGE levels.
+    pub dge_levels: DgeLevels,
+    /// Bytes a partition of the dynamic-DMA scratch (D18).
+    pub dge_scratch_bytes: u32,
+    /// Bytes a partition of SBUF to use at most; the generation's own size when `None`.
+    pub sbuf_limit: Option<u32>,
+    /// Whether the `verify_*` passes run.
+    pub verify: bool,
+    /// Last stage to run.
+    pub stop_after: Option<Stage>,
+    /// Executor.
+    pub executor: ExecutorChoice,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions {
+            target: Target::Trn2,
+            dge_levels: DgeLevels::default(),
+            dge_scratch_bytes: DEFAULT_DGE_SCRATCH_BYTES,
+            sbuf_limit: None,
+            verify: false,
+            stop_after: None,
+            executor: ExecutorChoice::Single,
+        }
+    }
+}

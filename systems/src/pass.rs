@@ -1,0 +1,193 @@
+//! The pass table: the one place that names a pass. Command line, timings, trace spans, `--print-after`, the
+//! documentation and the schedule all come from it.
+
+use crate::options::CompileOptions;
+use bevy_ecs::prelude::*;
+use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings};
+use murre_components::diag::Diagnostics;
+
+/// A stage, and the system set of its passes. Stages run one after the other in this order.
+#[derive(SystemSet, Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum Stage {
+    /// Bounded dynamic dimensions become sizes and masks.
+    DynamicShape,
+    /// Calls inlined, dead and repeated instructions dropped, constants folded.
+    Simplify,
+    /// HLO becomes Penguin nodes with homes.
+    Penguin,
+    /// Loops checked against the rules of their kind.
+    Loops,
+    /// Nodes become BIR instructions with access patterns.
+    Codegen,
+    /// Locations get addresses.
+    Place,
+    /// Run-time addresses, loops and branches become register arithmetic.
+    Address,
+    /// Registers get physical ids.
+    Registers,
+    /// DMAs get a route, an engine and a queue.
+    Route,
+    /// DMAs become descriptors, blocks and triggers.
+    Describe,
+    /// Dependences become semaphores and fences.
+    Sync,
+    /// Records and words.
+    Encode,
+}
+
+impl Stage {
+    /// Every stage, in order.
+    pub const ALL: [Stage; 12] = [
+        Stage::DynamicShape,
+        Stage::Simplify,
+        Stage::Penguin,
+        Stage::Loops,
+        Stage::Codegen,
+        Stage::Place,
+        Stage::Address,
+        Stage::Registers,
+        Stage::Route,
+        Stage::Describe,
+        Stage::Sync,
+        Stage::Encode,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::DynamicShape => "dynamic_shape",
+            Stage::Simplify => "simplify",
+            Stage::Penguin => "penguin",
+            Stage::Loops => "loops",
+            Stage::Codegen => "codegen",
+            Stage::Place => "place",
+            Stage::Address => "address",
+            Stage::Registers => "registers",
+            Stage::Route => "route",
+            Stage::Describe => "describe",
+            Stage::Sync => "sync",
+            Stage::Encode => "encode",
+        }
+    }
+
+    /// The stage with this name.
+    pub fn from_name(name: &str) -> Option<Stage> {
+        Self::ALL.into_iter().find(|s| s.name() == name)
+    }
+}
+
+/// A row of the pass table.
+pub struct Pass {
+    /// Name of the file, the function, the trace span and the command-line value.
+    pub name: &'static str,
+    /// Its stage.
+    pub stage: Stage,
+    /// One line.
+    pub about: &'static str,
+    /// Where the facts come from.
+    pub spec: &'static str,
+    /// Runs beside the pass before it when their accesses allow it, instead of after it.
+    pub beside_previous: bool,
+    /// Runs only with `verify`.
+    pub verify: bool,
+    /// Adds the system to a schedule, in the given set.
+    pub add: fn(&mut Schedule, PassSet),
+}
+
+/// Declares a row of the pass table from its system: `pass!(Stage::Place, color_sbuf, "about", "spec/ir.md 10")`.
+/// Append `beside` to let it run beside the previous row, `verify` to make it run only when verification is on.
+#[macro_export]
+macro_rules! pass {
+    ($stage:expr, $system:ident, $about:literal, $spec:literal $(, $flag:ident)*) => {
+        $crate::pass::Pass {
+            name: stringify!($system),
+            stage: $stage,
+            about: $about,
+            spec: $spec,
+            beside_previous: false $(|| $crate::pass_flag!(beside $flag))*,
+            verify: false $(|| $crate::pass_flag!(verify $flag))*,
+            add: |schedule, set| {
+                use bevy_ecs::schedule::IntoScheduleConfigs;
+                schedule.add_systems($system::$system.in_set(set));
+            },
+        }
+    };
+}
+
+/// Support of [`pass!`].
+#[macro_export]
+#[doc(hidden)]
+macro_rules! pass_flag {
+    (beside beside) => {
+        true
+    };
+    (verify verify) => {
+        true
+    };
+    ($a:ident $b:ident) => {
+        false
+    };
+}
+
+/// The set of one pass, by its row.
+#[derive(SystemSet, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PassSet(pub u16);
+
+/// Passes that may run side by side.
+#[derive(SystemSet, Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct RankSet(u16);
+
+/// The whole table, in order.
+pub fn passes() -> impl Iterator<Item = &'static Pass> {
+    [
+        crate::dynamic_shape::PASSES,
+        crate::simplify::PASSES,
+        crate::penguin::PASSES,
+        crate::loops::PASSES,
+        crate::codegen::PASSES,
+        crate::place::PASSES,
+        crate::address::PASSES,
+        crate::registers::PASSES,
+        crate::route::PASSES,
+        crate::describe::PASSES,
+        crate::sync::PASSES,
+        crate::encode::PASSES,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Installs every pass of `stages` into a schedule: stages chained, ranks chained inside a stage, unordered
+/// conflicting systems an error when the schedule is built.
+pub fn install(schedule: &mut Schedule, stages: &[Stage]) {
+    schedule.set_build_settings(ScheduleBuildSettings {
+        ambiguity_detection: LogLevel::Error,
+        ..ScheduleBuildSettings::default()
+    });
+    for pair in stages.windows(2) {
+        schedule.configure_sets(pair[1].after(pair[0]));
+    }
+    for &stage in stages {
+        schedule.configure_sets(stage.run_if(move |o: Res<CompileOptions>, d: Res<Diagnostics>| {
+            !d.has_errors() && o.stop_after.is_none_or(|last| stage <= last)
+        }));
+    }
+    let (mut rank, mut previous) = (0u16, None);
+    for (row, pass) in passes().enumerate().filter(|(_, p)| stages.contains(&p.stage)) {
+        if !pass.beside_previous || previous != Some(pass.stage) {
+            rank += 1;
+            if previous == Some(pass.stage) {
+                schedule.configure_sets(RankSet(rank).after(RankSet(rank - 1)));
+            }
+            schedule.configure_sets(RankSet(rank).in_set(pass.stage));
+        }
+        previous = Some(pass.stage);
+        let set = PassSet(row as u16);
+        (pass.add)(schedule, set);
+        if pass.verify {
+            schedule.configure_sets(set.in_set(RankSet(rank)).run_if(|o: Res<CompileOptions>| o.verify));
+        } else {
+            schedule.configure_sets(set.in_set(RankSet(rank)));
+        }
+    }
+}

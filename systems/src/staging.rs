@@ -1,0 +1,180 @@
+//! Rows on their way into the world. A pass that creates instructions, patterns, registers or locations collects them
+//! here with their final ids and spawns each kind in one batch, so that a row's index in its table is its id.
+
+use bevy_ecs::prelude::*;
+use murre_components::bir::*;
+use murre_components::ids::*;
+
+/// How many rows each table has. Written by [`Staging::flush`] alone.
+#[derive(Resource, Default, Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Counts {
+    pub insts: u32,
+    pub aps: u32,
+    pub regs: u32,
+    pub locs: u32,
+    pub axes: u32,
+    pub blocks: u32,
+    pub descs: u32,
+    pub queues: u32,
+}
+
+/// An operand of a new instruction.
+#[derive(Clone, Debug)]
+pub struct Operand {
+    /// Location.
+    pub loc: LocId,
+    /// Element offset.
+    pub offset: u32,
+    /// Element type.
+    pub dtype: murre_components::dtype::DType,
+    /// Dimensions.
+    pub pattern: ApPattern,
+    /// Kind.
+    pub kind: ApKind,
+    /// Payload of a dynamic or symbolic pattern.
+    pub payload: PayloadKey,
+    /// [`ApHead::KEEP_DIMS`] and friends.
+    pub flags: u8,
+}
+
+/// New rows of every kind.
+#[derive(Default, Debug)]
+#[allow(missing_docs)]
+pub struct Staging {
+    base: Counts,
+    pub insts: Vec<InstRow>,
+    pub aps: Vec<ApRow>,
+    pub regs: Vec<RegRow>,
+    pub locs: Vec<LocRow>,
+    pub axes: Vec<AxisRow>,
+    pub blocks: Vec<BlockHead>,
+    pub descs: Vec<DescRow>,
+    pub queues: Vec<QueueHead>,
+}
+
+impl Staging {
+    /// Staging that continues after the rows of `world`.
+    pub fn new(world: &World) -> Self {
+        Staging { base: world.get_resource::<Counts>().copied().unwrap_or_default(), ..Default::default() }
+    }
+
+    /// Staging that continues after `base`.
+    pub fn after(base: Counts) -> Self {
+        Staging { base, ..Default::default() }
+    }
+
+    /// The id that the next instruction gets.
+    pub fn next_inst(&self) -> InstId {
+        InstId(self.base.insts + self.insts.len() as u32)
+    }
+
+    /// Adds a register.
+    pub fn reg(&mut self, row: RegRow) -> RegId {
+        self.regs.push(row);
+        RegId(self.base.regs + self.regs.len() as u32 - 1)
+    }
+
+    /// Adds a location.
+    pub fn loc(&mut self, row: LocRow) -> LocId {
+        self.locs.push(row);
+        LocId(self.base.locs + self.locs.len() as u32 - 1)
+    }
+
+    /// Adds a loop axis.
+    pub fn axis(&mut self, row: AxisRow) -> AxisId {
+        self.axes.push(row);
+        AxisId(self.base.axes + self.axes.len() as u32 - 1)
+    }
+
+    /// Adds a queue.
+    pub fn queue(&mut self, row: QueueHead) -> QueueId {
+        self.queues.push(row);
+        QueueId(self.base.queues + self.queues.len() as u32 - 1)
+    }
+
+    /// Adds a DMA block.
+    pub fn block(&mut self, row: BlockHead) -> DmaBlockId {
+        self.blocks.push(row);
+        DmaBlockId(self.base.blocks + self.blocks.len() as u32 - 1)
+    }
+
+    /// Adds a descriptor.
+    pub fn desc(&mut self, row: DescRow) -> DescId {
+        self.descs.push(row);
+        DescId(self.base.descs + self.descs.len() as u32 - 1)
+    }
+
+    /// Adds an instruction with its operands.
+    pub fn inst(&mut self, mut row: InstRow, outputs: &[Operand], inputs: &[Operand]) -> InstId {
+        let id = self.next_inst();
+        row.operands = InstOperands {
+            first: if outputs.is_empty() && inputs.is_empty() {
+                ApId::NONE
+            } else {
+                ApId(self.base.aps + self.aps.len() as u32)
+            },
+            outputs: outputs.len() as u8,
+            inputs: inputs.len() as u8,
+            pad: 0,
+        };
+        for (o, output) in outputs.iter().map(|o| (o, 1)).chain(inputs.iter().map(|o| (o, 0))) {
+            self.aps.push(ApRow {
+                head: ApHead {
+                    loc: o.loc,
+                    offset: o.offset,
+                    inst: id,
+                    dtype: o.dtype,
+                    kind: o.kind,
+                    output,
+                    flags: o.flags,
+                },
+                pattern: o.pattern.clone(),
+                dynamic: ApDynamic { payload: o.payload, ..Default::default() },
+                word: ApWord(0),
+            });
+        }
+        self.insts.push(row);
+        id
+    }
+
+    /// Spawns everything, one batch a kind, and counts it.
+    pub fn flush(self, world: &mut World) {
+        let mut counts = self.base;
+        counts.insts += self.insts.len() as u32;
+        counts.aps += self.aps.len() as u32;
+        counts.regs += self.regs.len() as u32;
+        counts.locs += self.locs.len() as u32;
+        counts.axes += self.axes.len() as u32;
+        counts.blocks += self.blocks.len() as u32;
+        counts.descs += self.descs.len() as u32;
+        counts.queues += self.queues.len() as u32;
+        drop(world.spawn_batch(self.insts));
+        drop(world.spawn_batch(self.aps));
+        drop(world.spawn_batch(self.regs));
+        drop(world.spawn_batch(self.locs));
+        drop(world.spawn_batch(self.axes));
+        drop(world.spawn_batch(self.blocks));
+        drop(world.spawn_batch(self.descs));
+        drop(world.spawn_batch(self.queues));
+        world.insert_resource(counts);
+    }
+}
+
+/// The columns of a read-only query as slices, indexed by dense id. Every kind is one archetype, so there is at most
+/// one run of rows.
+#[macro_export]
+macro_rules! columns {
+    ($query:expr) => {
+        match $query.contiguous_iter() {
+            Ok(mut tables) => tables.next().unwrap_or_default(),
+            Err(_) => Default::default(),
+        }
+    };
+    ($query:expr, $world:expr) => {
+        match $query.contiguous_iter($world) {
+            Ok(mut tables) => tables.next().unwrap_or_default(),
+            Err(_) => Default::default(),
+        }
+    };
+}

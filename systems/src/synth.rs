@@ -1,0 +1,1 @@
+//! Synthetic back-end programs for tests and benches.
