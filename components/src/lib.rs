@@ -7,6 +7,8 @@ pub mod dtype;
 pub mod engine;
 pub mod hash;
 pub mod hlo;
+pub mod hlo_table;
 pub mod ids;
 pub mod isa;
+pub mod penguin;
 pub mod program;

@@ -1,6 +1,25 @@
-//! Stage `penguin`.
+//! Stage `penguin`: HLO becomes Penguin nodes. Homes are chosen here: registers for control scalars, SBUF tiles for
+//! intermediates, DRAM for parameters, results and what is too large.
 
-use crate::pass::Pass;
+pub mod control;
+pub mod dot;
+pub mod dynamic;
+pub mod elementwise;
+pub mod leaf;
+pub mod lower;
+pub mod lower_hlo;
+pub mod reduce;
+pub mod scalar;
+pub mod shape_ops;
+pub mod spawn_hlo;
+pub mod uses;
+pub mod view;
+
+use crate::pass;
+use crate::pass::{Pass, Stage};
 
 /// The passes of this stage, in order.
-pub static PASSES: &[Pass] = &[];
+pub static PASSES: &[Pass] = &[
+    pass!(Stage::Penguin, spawn_hlo, "HLO instructions become entities", "spec/ecs.md 8"),
+    pass!(Stage::Penguin, lower_hlo, "HLO operations become nodes on homes; offsets are clamped", "spec/ir.md 2"),
+];

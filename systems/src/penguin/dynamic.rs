@@ -1,0 +1,261 @@
+//! dynamic-slice and dynamic-update-slice as dynamic copies (`spec/ir.md 2.2`). Every start is clamped by register
+//! arithmetic before it becomes an address; the machine does not clamp.
+//!
+//! A DRAM side becomes a dynamic DMA, an SBUF side an engine copy with a symbolic address. In SBUF only the free
+//! dimension may be dynamic, so a tile that spans partitions is taken to DRAM first.
+
+use super::leaf::Leaf;
+use super::lower::{Lower, Lowered, extents};
+use super::scalar::Scalar;
+use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, merged, row_major};
+use arrayvec::ArrayVec;
+use murre_components::bir::{ApPattern, Expr, Space};
+use murre_components::diag::codes::lower as codes;
+use murre_components::hlo::{HloInstruction, HloOp};
+use murre_components::ids::{HloId, LocId};
+use murre_components::penguin::{
+    AccessMode, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
+};
+use murre_components::program::VarKind;
+
+/// The clamped starts of a window.
+struct Starts {
+    /// Static part per dimension.
+    fixed: Vec<i64>,
+    /// Run-time parts.
+    dynamic: TensorCopyDynamic,
+}
+
+impl Lower<'_> {
+    /// Clamps the starts of a window of `window` in `whole` and splits them into constants and registers.
+    fn starts(&mut self, indices: &[&Leaf], whole: &View, window: &[u64]) -> Lowered<Starts> {
+        let mut starts = Starts { fixed: vec![0; window.len()], dynamic: TensorCopyDynamic::default() };
+        let mut highest = 0i64;
+        for (d, leaf) in indices.iter().enumerate() {
+            let (extent, stride) = whole.dims[d];
+            let high = extent as i64 - window[d] as i64;
+            if high < 0 {
+                return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("a window wider than dimension {d}"));
+            }
+            if high == 0 {
+                continue;
+            }
+            let index = self.scalar(leaf)?;
+            match self.clamp_start(index, leaf.ty(), high) {
+                Scalar::Const(c) => starts.fixed[d] = c,
+                Scalar::Reg(addr) => {
+                    if stride < 0 || stride > u32::MAX as i64 {
+                        return self.refuse(&codes::LOWER_LAYOUT, "a run-time index along a reversed dimension");
+                    }
+                    let expr = match self.induction.get(&addr) {
+                        Some(e) => *e,
+                        None => self.exprs.intern(Expr::RuntimeInt(addr)),
+                    };
+                    highest += high * stride;
+                    let index = DynamicIndex { addr, expr, dim: d as u32, scale: stride as u32 };
+                    if starts.dynamic.indices.try_push(index).is_err() {
+                        return self.refuse(&codes::LOWER_LAYOUT, "more than eight run-time indices");
+                    }
+                }
+            }
+        }
+        starts.dynamic.max_index = (highest + 1).min(u32::MAX as i64) as u32;
+        Ok(starts)
+    }
+
+    /// The window of `whole` at its static starts.
+    fn window(whole: &View, fixed: &[i64], sizes: &[u64]) -> View {
+        let limit: Vec<i64> = fixed.iter().zip(sizes).map(|(s, n)| s + *n as i64).collect();
+        whole.slice(fixed, &limit, &[])
+    }
+
+    /// Whether a run-time window of this view can be an engine operand: one partition, at most four free pairs.
+    fn engine_window(&self, window: &View) -> Option<(u32, ApPattern)> {
+        let f = self.facts(window.loc);
+        if f.space != Space::Sbuf || f.parts != 1 {
+            return None;
+        }
+        engine_pattern(window, 1, f.part_elems, 1, 4)
+    }
+
+    /// Lowers a dynamic-slice.
+    pub fn dynamic_slice(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let Some(shape) = inst.shape.array() else {
+            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "dynamic-slice of a tuple");
+        };
+        let sizes = extents(shape);
+        let Leaf::View(whole) = leaves[0] else {
+            return Ok(leaves[0].reshaped(&sizes).unwrap_or(Leaf::Token));
+        };
+        let starts = self.starts(&leaves[1..], whole, &sizes)?;
+        let source = Self::window(whole, &starts.fixed, &sizes);
+        if starts.dynamic.indices.is_empty() || source.elements() == 0 {
+            // Nothing is dynamic after clamping: an eager copy, since later writes may hit the operand.
+            let tile = self.compact(&source)?;
+            return Ok(Leaf::View(tile));
+        }
+        let f = self.facts(whole.loc);
+        if f.space == Space::Sbuf {
+            if let Some((offset, pattern)) = self.engine_window(&source) {
+                let dtype = self.dtype(source.ty)?;
+                let tile = self.tile(dtype, Layout::flat(source.elements()))?;
+                let target = self.line(tile, &source, AccessMode::Store)?;
+                let operand = self.access(source.loc, offset, pattern, AccessMode::Load);
+                self.dynamic_node(NodeKind::TensorCopyDynamicSrc, target, operand, starts.dynamic);
+                return Ok(self.whole_view(tile, source.ty, &sizes));
+            }
+            // A tile over partitions: its rows cannot be addressed by a register, so it goes through DRAM.
+            let dram = self.compact_in_dram(leaves[0])?;
+            let leaf = Leaf::View(dram);
+            let mut again = leaves.to_vec();
+            again[0] = &leaf;
+            return self.dynamic_slice(inst, &again);
+        }
+        let dtype = self.dtype(source.ty)?;
+        let tile = self.tile(dtype, Layout::choose(&sizes))?;
+        let target = View { loc: tile, ty: source.ty, offset: 0, dims: row_major(&sizes) };
+        self.dynamic_dma(NodeKind::TensorCopyDynamicSrc, &target, &source, starts.dynamic)?;
+        Ok(Leaf::View(target))
+    }
+
+    /// Lowers a dynamic-update-slice: in place where the operand dies here and may be overwritten, else on a copy.
+    pub fn dynamic_update_slice(&mut self, id: HloId, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let Some(shape) = inst.shape.array() else {
+            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "dynamic-update-slice of a tuple");
+        };
+        let dims = extents(shape);
+        let sizes = leaves[1].extents();
+        if dims.contains(&0) || sizes.contains(&0) {
+            return Ok(leaves[0].clone());
+        }
+        let in_place = self.owns_whole(leaves[0]).filter(|loc| {
+            let f = self.facts(*loc);
+            f.remaining == 0 && (f.space == Space::Dram || f.parts == 1)
+        });
+        let home = match in_place {
+            Some(loc) => loc,
+            None => {
+                let loc = match self.result_home(id, shape.ty, &dims)? {
+                    Some(loc) => loc,
+                    None => self.updatable_home(shape.ty, &dims)?,
+                };
+                self.fill_from(loc, leaves[0])?;
+                loc
+            }
+        };
+        let whole = View::whole(home, shape.ty, &dims);
+        let starts = self.starts(&leaves[2..], &whole, &sizes)?;
+        let target = Self::window(&whole, &starts.fixed, &sizes);
+        // The update may be a view of the very location that is written.
+        let own;
+        let update = match leaves[1] {
+            Leaf::View(v) if v.loc == home => {
+                own = Leaf::View(self.compact(v)?);
+                &own
+            }
+            other => other,
+        };
+        if starts.dynamic.indices.is_empty() {
+            let source = self.as_view(update)?;
+            self.dma_copy(&target, &source)?;
+            return Ok(Leaf::View(whole));
+        }
+        if let Some((offset, pattern)) = self.engine_window(&target) {
+            let tile = self.materialize(update, Layout::flat(target.elements()))?;
+            let source = self.line(tile, &target, AccessMode::Load)?;
+            let result = self.access(home, offset, pattern, AccessMode::Store);
+            self.dynamic_node(NodeKind::TensorCopyDynamicDst, result, source, starts.dynamic);
+            return Ok(Leaf::View(whole));
+        }
+        if self.facts(home).space == Space::Sbuf {
+            return self.refuse(&codes::LOWER_LAYOUT, "a run-time window in SBUF needs more than four dimensions");
+        }
+        let source = self.as_view(update)?;
+        self.dynamic_dma(NodeKind::TensorCopyDynamicDst, &target, &source, starts.dynamic)?;
+        Ok(Leaf::View(whole))
+    }
+
+    /// The network output itself, when the value is used only as that result.
+    fn result_home(
+        &mut self,
+        id: HloId,
+        ty: murre_components::dtype::HloType,
+        dims: &[u64],
+    ) -> Lowered<Option<LocId>> {
+        if self.depth() != 0 || self.uses.len() != 1 {
+            return Ok(None);
+        }
+        let uses = &self.uses[0];
+        let Some(k) = uses.result(id, 0).filter(|_| uses.of(id, 0) == 1) else { return Ok(None) };
+        if self.outputs[k as usize].is_some() {
+            return Ok(None);
+        }
+        let dtype = self.dtype(ty)?;
+        let n = dims.iter().product::<u64>().max(1);
+        let loc = self.new_loc(Space::Dram, VarKind::Output, dtype, 1, n);
+        if let Some(row) = self.staging.locs.last_mut() {
+            row.from.ordinal = k;
+        }
+        self.outputs[k as usize] = loc;
+        Ok(Some(loc))
+    }
+
+    /// The elements of a flat tile in the order of a window's free pairs.
+    fn line(&self, tile: LocId, window: &View, mode: AccessMode) -> Lowered<NodeOperand> {
+        let shape: Vec<u64> = merged(&window.dims).iter().map(|d| d.0).collect();
+        let n = window.elements();
+        let free = row_major(&shape).into_iter().map(|(n, s)| (s as i32, n as u32));
+        let pairs = std::iter::once((self.facts(tile).part_elems as i32, 1));
+        let pattern = if shape.is_empty() {
+            ApPattern::new(pairs.chain([(1, n as u32)]))
+        } else {
+            ApPattern::new(pairs.chain(free))
+        };
+        match pattern {
+            Some(p) => Ok(self.access(tile, 0, p, mode)),
+            None => self.refuse(&codes::LOWER_LAYOUT, "a window has too many dimensions"),
+        }
+    }
+
+    /// A dynamic copy between a DRAM window and another home.
+    fn dynamic_dma(
+        &mut self,
+        kind: NodeKind,
+        target: &View,
+        source: &View,
+        dynamic: TensorCopyDynamic,
+    ) -> Lowered<()> {
+        let side = |this: &Self, v: &View| {
+            let f = this.facts(v.loc);
+            DmaSide { part_elems: (f.space != Space::Dram).then_some(f.part_elems) }
+        };
+        let dims = dma_dims(&source.dims, side(self, source), &target.dims, side(self, target));
+        let Some(dims) = dims.filter(|d| d.len() <= 5) else {
+            return self.refuse(&codes::LOWER_LAYOUT, "a run-time window has too many dimensions");
+        };
+        let pattern = |pick: fn(&(u64, i64, i64)) -> i64| {
+            ApPattern::new(dims.iter().map(|d| (pick(d) as i32, d.0 as u32))).unwrap_or_default()
+        };
+        let (from, to) = (pattern(|d| d.1), pattern(|d| d.2));
+        let target = self.access(target.loc, target.offset as u32, to, AccessMode::Store);
+        let source = self.access(source.loc, source.offset as u32, from, AccessMode::Load);
+        self.dynamic_node(kind, target, source, dynamic);
+        Ok(())
+    }
+
+    fn dynamic_node(
+        &mut self,
+        kind: NodeKind,
+        target: NodeOperand,
+        source: NodeOperand,
+        mut dynamic: TensorCopyDynamic,
+    ) {
+        let dynamic_side = if kind == NodeKind::TensorCopyDynamicSrc { &source } else { &target };
+        let pairs = dynamic_side.access().map_or(0, |a| a.pattern.0.len());
+        dynamic.addr_free_indices = (0..pairs as u8).collect::<ArrayVec<u8, 8>>();
+        let imm = self.dynamic.len() as u32;
+        self.dynamic.push(dynamic);
+        let scalars = NodeScalars { imm, ..Default::default() };
+        self.node(kind, HloOp::Copy, 0, 0, vec![target, source], scalars);
+    }
+}

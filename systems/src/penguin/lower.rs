@@ -1,0 +1,454 @@
+//! The state of lowering one module to Penguin nodes, and the emitters that every operation uses.
+
+use super::leaf::{Leaf, fits_register, integer};
+use super::uses::Uses;
+use super::view::{DmaSide, FLAT_ELEMENTS, Layout, View, dma_dims, engine_pattern, row_major};
+use crate::staging::Staging;
+use murre_components::bir::*;
+use murre_components::diag::codes::lower as codes;
+use murre_components::diag::{Code, Diagnostic};
+use murre_components::dtype::{DType, HloType};
+use murre_components::engine::EngineId;
+use murre_components::hash::{SeededMap, seeded_map};
+use murre_components::hlo::{ArrayShape, HloModule, HloOp};
+use murre_components::ids::*;
+use murre_components::penguin::*;
+use murre_components::program::VarKind;
+
+/// Largest tensor that a loop carries in SBUF along one partition, and largest dynamically updated tensor kept there,
+/// bytes.
+pub const SBUF_HOME_BYTES: u64 = 16 * 1024;
+
+/// Most bytes of a partition that one tile may take.
+pub const TILE_BYTES: u64 = 48 * 1024;
+
+/// What lowering knows of a location.
+#[derive(Clone, Copy, Debug)]
+pub struct LocFacts {
+    /// Space.
+    pub space: Space,
+    /// Element type.
+    pub dtype: DType,
+    /// Partitions.
+    pub parts: u64,
+    /// Elements of a partition.
+    pub part_elems: u64,
+    /// Loop depth that may overwrite it; `u32::MAX` for inputs and constants.
+    pub owner: u32,
+    /// Readers still to come.
+    pub remaining: i64,
+}
+
+/// A refusal: the operation cannot be lowered. Carries the diagnostic.
+pub type Lowered<T> = Result<T, Box<Diagnostic>>;
+
+/// Lowering state.
+pub struct Lower<'m> {
+    /// The module.
+    pub module: &'m HloModule,
+    /// New rows.
+    pub staging: Staging,
+    /// Nodes in program order.
+    pub nodes: Vec<NodeRow>,
+    /// Their operands.
+    pub operands: Vec<NodeOperand>,
+    /// Dynamic payloads.
+    pub dynamic: Vec<TensorCopyDynamic>,
+    /// Expressions.
+    pub exprs: Exprs,
+    /// Constant bytes.
+    pub constants: Vec<u8>,
+    constant_locs: SeededMap<Vec<u8>, LocId>,
+    /// Facts by location.
+    pub locs: Vec<LocFacts>,
+    /// Leaves by instruction.
+    pub values: Vec<Vec<Leaf>>,
+    /// Readers of the computations being lowered, innermost last.
+    pub uses: Vec<Uses>,
+    /// Enclosing axes, innermost last.
+    pub axes: Vec<AxisId>,
+    /// The instruction being lowered.
+    pub current: HloId,
+    /// Output locations by result leaf, where an operation has written the result in place.
+    pub outputs: Vec<LocId>,
+    /// Expression of a register that is an induction variable.
+    pub induction: SeededMap<RegId, ExprId>,
+}
+
+impl<'m> Lower<'m> {
+    /// Empty state.
+    pub fn new(module: &'m HloModule, staging: Staging) -> Self {
+        Lower {
+            module,
+            staging,
+            nodes: Vec::new(),
+            operands: Vec::new(),
+            dynamic: Vec::new(),
+            exprs: Exprs::default(),
+            constants: Vec::new(),
+            constant_locs: seeded_map(),
+            locs: Vec::new(),
+            values: vec![Vec::new(); module.instructions.len()],
+            uses: Vec::new(),
+            axes: Vec::new(),
+            current: HloId::NONE,
+            outputs: Vec::new(),
+            induction: seeded_map(),
+        }
+    }
+
+    /// A refusal of the current instruction.
+    pub fn refuse<T>(&self, code: Code, message: impl Into<String>) -> Lowered<T> {
+        let mut d = Diagnostic::error(code, message).ordered(self.current.0);
+        if self.current.is_some() {
+            let inst = self.module.inst(self.current);
+            d = d.on(inst.name.clone()).from_source(inst.source());
+        }
+        Err(Box::new(d))
+    }
+
+    /// The machine type of an HLO type, or a refusal.
+    pub fn dtype(&self, ty: HloType) -> Lowered<DType> {
+        match DType::of(ty) {
+            Some(d) if d.bytes() <= 4 => Ok(d),
+            _ => self.refuse(&codes::LOWER_TYPE, format!("element type {} is not lowered", ty.name())),
+        }
+    }
+
+    /// The innermost axis.
+    pub fn axis(&self) -> AxisId {
+        self.axes.last().copied().unwrap_or(AxisId::NONE)
+    }
+
+    /// Loop depth.
+    pub fn depth(&self) -> u32 {
+        self.axes.len() as u32
+    }
+
+    /// Emits a node.
+    pub fn node(
+        &mut self,
+        kind: NodeKind,
+        op: HloOp,
+        sub: u8,
+        flags: u8,
+        operands: Vec<NodeOperand>,
+        scalars: NodeScalars,
+    ) {
+        let first = self.operands.len() as u32;
+        let count = operands.len() as u32;
+        self.operands.extend(operands);
+        self.nodes.push(NodeRow {
+            head: NodeHead { kind, op, sub, flags, hlo: self.current, axis: self.axis() },
+            operands: NodeOperands { first, count },
+            scalars,
+        });
+    }
+
+    /// A new location.
+    pub fn new_loc(&mut self, space: Space, kind: VarKind, ty: DType, parts: u64, part_elems: u64) -> LocId {
+        let mut row = LocRow::new(space, ty, parts as u32, part_elems, self.current);
+        row.head.kind = kind;
+        let owner = if matches!(kind, VarKind::Input | VarKind::Const) { u32::MAX } else { self.depth() };
+        self.locs.push(LocFacts { space, dtype: ty, parts, part_elems, owner, remaining: 0 });
+        self.staging.loc(row)
+    }
+
+    /// A new SBUF tile, or a refusal when one partition's share is too large.
+    pub fn tile(&mut self, ty: DType, layout: Layout) -> Lowered<LocId> {
+        let bytes = layout.free * ty.bytes() as u64;
+        if bytes > TILE_BYTES {
+            return self.refuse(
+                &codes::LOWER_TILE,
+                format!("a tile of {} x {} {} needs {bytes} bytes of a partition", layout.parts, layout.free, ty.name()),
+            );
+        }
+        Ok(self.new_loc(Space::Sbuf, VarKind::Internal, ty, layout.parts, layout.free))
+    }
+
+    /// Facts of a location.
+    pub fn facts(&self, loc: LocId) -> LocFacts {
+        self.locs[loc.index()]
+    }
+
+    fn side(&self, loc: LocId) -> DmaSide {
+        let f = self.facts(loc);
+        DmaSide { part_elems: (f.space != Space::Dram).then_some(f.part_elems) }
+    }
+
+    /// An access.
+    pub fn access(&self, loc: LocId, offset: u32, pattern: ApPattern, mode: AccessMode) -> NodeOperand {
+        NodeOperand::Access(Access { loc, offset, dtype: self.facts(loc).dtype, pattern, mode })
+    }
+
+    /// The whole of a tile as an engine operand with one free pair.
+    pub fn whole_tile(&self, loc: LocId, mode: AccessMode) -> NodeOperand {
+        let f = self.facts(loc);
+        let pairs = [(f.part_elems as i32, f.parts as u32), (1, f.part_elems as u32)];
+        self.access(loc, 0, ApPattern::new(pairs).unwrap_or_default(), mode)
+    }
+
+    /// A constant array's location.
+    pub fn constant(&mut self, ty: DType, bytes: &[u8]) -> LocId {
+        let mut key = vec![ty as u8];
+        key.extend_from_slice(bytes);
+        if let Some(loc) = self.constant_locs.get(&key) {
+            return *loc;
+        }
+        while self.constants.len() % 8 != 0 {
+            self.constants.push(0);
+        }
+        let offset = self.constants.len() as u32;
+        self.constants.extend_from_slice(bytes);
+        let elements = bytes.len() as u64 / ty.bytes() as u64;
+        let loc = self.new_loc(Space::Dram, VarKind::Const, ty, 1, elements.max(1));
+        if let Some(row) = self.staging.locs.last_mut() {
+            row.from.ordinal = offset;
+        }
+        self.constant_locs.insert(key, loc);
+        loc
+    }
+
+    /// Copies `source` onto `target` (equal extents) by DMA; more dimensions than a pattern has are unrolled.
+    pub fn dma_copy(&mut self, target: &View, source: &View) -> Lowered<()> {
+        let dims = dma_dims(&source.dims, self.side(source.loc), &target.dims, self.side(target.loc));
+        let Some(dims) = dims else {
+            return self.refuse(&codes::LOWER_LAYOUT, "a copy straddles partitions in a way no pattern can say");
+        };
+        if target.elements() == 0 {
+            return Ok(());
+        }
+        let extra = dims.len().saturating_sub(5);
+        let copies: u64 = dims[..extra].iter().map(|d| d.0).product();
+        if copies > 4096 {
+            return self.refuse(&codes::LOWER_LAYOUT, format!("a copy needs {copies} patterns"));
+        }
+        let mut index = vec![0u64; extra];
+        for _ in 0..copies {
+            let at = |pick: fn(&(u64, i64, i64)) -> i64| -> i64 {
+                index.iter().zip(&dims).map(|(i, d)| *i as i64 * pick(d)).sum()
+            };
+            let (s, t) = (source.offset + at(|d| d.1), target.offset + at(|d| d.2));
+            let source_pairs = ApPattern::new(dims[extra..].iter().map(|d| (d.1 as i32, d.0 as u32)));
+            let target_pairs = ApPattern::new(dims[extra..].iter().map(|d| (d.2 as i32, d.0 as u32)));
+            let (Some(sp), Some(tp)) = (source_pairs, target_pairs) else {
+                return self.refuse(&codes::LOWER_LAYOUT, "a copy has too many dimensions");
+            };
+            if s < 0 || t < 0 || s > u32::MAX as i64 || t > u32::MAX as i64 {
+                return self.refuse(&codes::LOWER_LAYOUT, "an element offset does not fit 32 bits");
+            }
+            let operands = vec![
+                self.access(target.loc, t as u32, tp, AccessMode::Store),
+                self.access(source.loc, s as u32, sp, AccessMode::Load),
+            ];
+            self.node(NodeKind::Copy, HloOp::Copy, 0, 0, operands, NodeScalars::default());
+            for (i, d) in index.iter_mut().zip(&dims).rev() {
+                *i += 1;
+                if *i < d.0 {
+                    break;
+                }
+                *i = 0;
+            }
+        }
+        Ok(())
+    }
+
+    /// A register on engine ALL.
+    pub fn reg(&mut self, role: RegRole, lo: i64, hi: i64) -> RegId {
+        let mut row = RegRow::new(EngineId::All, role, self.current);
+        row.bounds = RegBounds { lo, hi };
+        self.staging.reg(row)
+    }
+
+    /// Proved range of a register.
+    pub fn bounds(&self, reg: RegId) -> RegBounds {
+        self.staging.regs[reg.index()].bounds
+    }
+
+    /// The tile that holds `leaf` in `layout`, row-major: an existing one where it has that layout, else a copy.
+    pub fn materialize(&mut self, leaf: &Leaf, layout: Layout) -> Lowered<LocId> {
+        if let Leaf::View(v) = leaf {
+            let f = self.facts(v.loc);
+            let whole = f.space == Space::Sbuf && v.offset == 0 && v.is_contiguous();
+            if whole && f.parts == layout.parts && f.part_elems == layout.free && v.elements() == layout.parts * layout.free
+            {
+                return Ok(v.loc);
+            }
+        }
+        self.copy_to_tile(leaf, layout)
+    }
+
+    /// A fresh tile with a copy of `leaf`.
+    pub fn copy_to_tile(&mut self, leaf: &Leaf, layout: Layout) -> Lowered<LocId> {
+        let ty = self.dtype(leaf.ty())?;
+        let loc = self.tile(ty, layout)?;
+        self.fill_from(loc, leaf)?;
+        Ok(loc)
+    }
+
+    /// Writes `leaf` over the whole of `loc`, row-major.
+    pub fn fill_from(&mut self, loc: LocId, leaf: &Leaf) -> Lowered<()> {
+        match leaf {
+            Leaf::View(v) => {
+                let target = View::whole(loc, v.ty, &v.extents());
+                self.dma_copy(&target, v)
+            }
+            Leaf::Splat { .. } | Leaf::Scalar { .. } if self.facts(loc).space == Space::Dram => {
+                let layout = Layout::choose(&leaf.extents());
+                let tile = self.copy_to_tile(leaf, layout)?;
+                let dims = leaf.extents();
+                let source = View::whole(tile, leaf.ty(), &dims);
+                self.dma_copy(&View::whole(loc, leaf.ty(), &dims), &source)
+            }
+            Leaf::Splat { bits, .. } => {
+                let target = self.whole_tile(loc, AccessMode::Store);
+                let value = NodeOperand::Splat(*bits as u32, self.facts(loc).dtype);
+                self.node(NodeKind::Fill, HloOp::Constant, 0, 0, vec![target, value], NodeScalars::default());
+                Ok(())
+            }
+            Leaf::Scalar { reg, .. } => {
+                let target = self.whole_tile(loc, AccessMode::Store);
+                let value = NodeOperand::Scalar(*reg, self.facts(loc).dtype);
+                let scalars = NodeScalars { a: *reg, ..Default::default() };
+                self.node(NodeKind::SplatRegister, HloOp::Broadcast, 0, 0, vec![target, value], scalars);
+                Ok(())
+            }
+            Leaf::Token => Ok(()),
+        }
+    }
+
+    /// An engine operand for `leaf` in a result of `parts` partitions and `free` elements a partition, copying it to a
+    /// tile first when its view is not partition-compatible or has more than `slots` free pairs.
+    pub fn engine_operand(&mut self, leaf: &Leaf, layout: Layout, slots: usize) -> Lowered<NodeOperand> {
+        match leaf {
+            Leaf::Splat { bits, ty, .. } => Ok(NodeOperand::Splat(*bits as u32, self.dtype(*ty)?)),
+            Leaf::Scalar { reg, ty, .. } => Ok(NodeOperand::Scalar(*reg, self.dtype(*ty)?)),
+            Leaf::Token => self.refuse(&codes::LOWER_UNSUPPORTED_OP, "a token has no data"),
+            Leaf::View(v) => {
+                let f = self.facts(v.loc);
+                if f.space == Space::Sbuf
+                    && let Some((offset, pattern)) = engine_pattern(v, f.parts, f.part_elems, layout.parts, slots)
+                {
+                    return Ok(self.access(v.loc, offset, pattern, AccessMode::Load));
+                }
+                let tile = self.copy_to_tile(leaf, layout)?;
+                Ok(self.whole_tile(tile, AccessMode::Load))
+            }
+        }
+    }
+
+    /// The layout that a result of an elementwise operator takes: that of an operand tile where one has the same
+    /// extents, else the chosen one.
+    pub fn result_layout(&self, leaves: &[&Leaf], dims: &[u64]) -> Layout {
+        let n: u64 = dims.iter().product::<u64>().max(1);
+        for leaf in leaves {
+            if let Leaf::View(v) = leaf {
+                let f = self.facts(v.loc);
+                if f.space == Space::Sbuf
+                    && v.offset == 0
+                    && v.is_contiguous()
+                    && v.elements() == n
+                    && f.parts * f.part_elems == n
+                    && (f.parts == 1 || f.part_elems > 1)
+                {
+                    return Layout { parts: f.parts, free: f.part_elems };
+                }
+            }
+        }
+        Layout::choose(dims)
+    }
+
+    /// A control scalar for a one-element leaf: an existing register, a constant moved into one, or a load.
+    pub fn as_register(&mut self, leaf: &Leaf) -> Lowered<RegId> {
+        match leaf {
+            Leaf::Scalar { reg, .. } => Ok(*reg),
+            Leaf::Splat { ty, bits, .. } if fits_register(*ty) => {
+                let value = integer(*ty, *bits);
+                let dst = self.reg(RegRole::Scalar, value, value);
+                self.scalar_move_imm(dst, value as u32);
+                Ok(dst)
+            }
+            Leaf::View(v) if v.elements() == 1 && fits_register(v.ty) => self.load_register(v),
+            other => self.refuse(
+                &codes::LOWER_TYPE,
+                format!("a value of type {} cannot steer an offset, a loop or a branch", other.ty().name()),
+            ),
+        }
+    }
+
+    /// Loads one element into a register: a copy (and widening cast) to a 4-byte internal location, then a load on
+    /// every engine that wants it.
+    fn load_register(&mut self, v: &View) -> Lowered<RegId> {
+        let word = if v.ty == HloType::U32 { DType::U32 } else { DType::I32 };
+        let slot = self.new_loc(Space::Dram, VarKind::Internal, word, 1, 1);
+        let source = View { dims: vec![(1, 1)], ..v.clone() };
+        let target = View { loc: slot, ty: v.ty, offset: 0, dims: vec![(1, 1)] };
+        self.dma_copy(&target, &source)?;
+        let (lo, hi) = type_range(v.ty);
+        let dst = self.reg(RegRole::Scalar, lo, hi);
+        let operand = self.access(slot, 0, ApPattern::new([(1, 1)]).unwrap_or_default(), AccessMode::Load);
+        let scalars = NodeScalars { dst, tag: word.wire_tag(), ..Default::default() };
+        self.node(NodeKind::LoadTensorToRegister, HloOp::Copy, 0, 0, vec![operand], scalars);
+        Ok(dst)
+    }
+
+    /// `dst = imm`.
+    pub fn scalar_move_imm(&mut self, dst: RegId, imm: u32) {
+        let scalars = NodeScalars { dst, imm, ..Default::default() };
+        self.node(NodeKind::ScalarMove, HloOp::Copy, 0, 0, Vec::new(), scalars);
+    }
+
+    /// `dst = src`.
+    pub fn scalar_move(&mut self, dst: RegId, src: RegId) {
+        let scalars = NodeScalars { dst, a: src, ..Default::default() };
+        self.node(NodeKind::ScalarMove, HloOp::Copy, 0, 0, Vec::new(), scalars);
+    }
+
+    /// A new location for a tensor of these extents that will be updated in place: along one partition of SBUF when
+    /// small, else DRAM.
+    pub fn updatable_home(&mut self, ty: HloType, dims: &[u64]) -> Lowered<LocId> {
+        let dtype = self.dtype(ty)?;
+        let n = dims.iter().product::<u64>().max(1);
+        Ok(if n * dtype.bytes() as u64 <= SBUF_HOME_BYTES {
+            self.new_loc(Space::Sbuf, VarKind::Internal, dtype, 1, n)
+        } else {
+            self.new_loc(Space::Dram, VarKind::Internal, dtype, 1, n)
+        })
+    }
+
+    /// Whether `leaf` is the whole of a location that the current loop level owns.
+    pub fn owns_whole(&self, leaf: &Leaf) -> Option<LocId> {
+        let v = leaf.view()?;
+        let f = self.facts(v.loc);
+        let whole = v.offset == 0 && v.is_contiguous() && v.elements() == f.parts * f.part_elems;
+        (whole && f.owner == self.depth()).then_some(v.loc)
+    }
+
+    /// Row-major dims of extents, as a view of a location.
+    pub fn whole_view(&self, loc: LocId, ty: HloType, dims: &[u64]) -> Leaf {
+        Leaf::View(View { loc, ty, offset: 0, dims: row_major(dims) })
+    }
+}
+
+/// Extents of an array shape.
+pub fn extents(shape: &ArrayShape) -> Vec<u64> {
+    shape.dims.iter().map(|d| (*d).max(0) as u64).collect()
+}
+
+/// Range of an integer type.
+pub fn type_range(ty: HloType) -> (i64, i64) {
+    match ty {
+        HloType::Pred => (0, 1),
+        HloType::S8 => (-128, 127),
+        HloType::S16 => (-32_768, 32_767),
+        HloType::U8 => (0, 255),
+        HloType::U16 => (0, 65_535),
+        HloType::U32 => (0, u32::MAX as i64),
+        _ => (i32::MIN as i64, i32::MAX as i64),
+    }
+}
+
+/// Whether a tensor is small enough for a single partition.
+pub fn is_small(n: u64) -> bool {
+    n <= FLAT_ELEMENTS
+}

@@ -1,0 +1,325 @@
+//! `lower_hlo`: the entry computation becomes Penguin nodes.
+//!
+//! In: the simplified module (no calls, static shapes). Out: node, register, location and axis tables; constants;
+//! the signature. Promises: node order is program order; every access is inside its location; a run-time index has
+//! been clamped before it is used; a refused instruction is reported and lowering goes on, so that all are reported.
+//!
+//! ```text
+//! %u = f32[8] dynamic-update-slice(%x, %v, %i)
+//! ->  r2 = max r1, 0 ; r3 = min r2, 7
+//!     copy L4[0:8] = L0[0:8]
+//!     L4 = dynamic_copy_dst L1[0:1]        indices: r3 * 1 along 0
+//! ```
+//!
+//! Facts: `spec/ir.md 1, 2`, `spec/hlo.md 7`, D5, D16, D17.
+
+use super::leaf::{Leaf, fits_register};
+use super::lower::{Lower, Lowered, extents};
+use super::uses::{Uses, element_offset, is_transparent, leaf_count};
+use super::view::row_major;
+use crate::staging::Staging;
+use bevy_ecs::prelude::*;
+use murre_components::bir::*;
+use murre_components::diag::codes::lower as codes;
+use murre_components::diag::{Diagnostic, Diagnostics, Severity};
+use murre_components::hlo::{Attrs, HloInstruction, HloModule, HloOp, Shape};
+use murre_components::hlo_table::HloHome;
+use murre_components::ids::*;
+use murre_components::penguin::*;
+use murre_components::program::VarKind;
+
+/// The pass.
+pub fn lower_hlo(world: &mut World) {
+    let Some(module) = world.remove_resource::<HloModule>() else { return };
+    let staging = Staging::new(world);
+    let mut lower = Lower::new(&module, staging);
+    let mut faults = Vec::new();
+    let signature = lower.lower_entry(&mut faults);
+    {
+        let sink = world.resource::<Diagnostics>();
+        for d in faults {
+            sink.push(d);
+        }
+    }
+    let homes: Vec<HloHome> = lower.values.iter().map(|leaves| home_of(leaves.first())).collect();
+    let Lower { staging, nodes, operands, dynamic, exprs, constants, .. } = lower;
+    staging.flush(world);
+    drop(world.spawn_batch(nodes));
+    world.insert_resource(OperandPool(operands));
+    world.insert_resource(DynamicCopies(dynamic));
+    world.insert_resource(exprs);
+    world.insert_resource(ConstPool(constants));
+    world.insert_resource(signature);
+    let mut rows = world.query::<&mut HloHome>();
+    for (mut row, home) in rows.iter_mut(world).zip(homes) {
+        *row.bypass_change_detection() = home;
+    }
+    world.insert_resource(module);
+}
+
+fn home_of(leaf: Option<&Leaf>) -> HloHome {
+    match leaf {
+        Some(Leaf::Scalar { reg, .. }) => HloHome { reg: *reg, loc: LocId::NONE },
+        Some(Leaf::View(v)) => HloHome { reg: RegId::NONE, loc: v.loc },
+        _ => HloHome::default(),
+    }
+}
+
+impl Lower<'_> {
+    fn lower_entry(&mut self, faults: &mut Vec<Diagnostic>) -> Signature {
+        let module = self.module;
+        let entry = module.entry_comp();
+        self.uses.push(Uses::count(module, module.entry));
+        let mut signature = Signature::default();
+        let root_shape = &module.inst(entry.root).shape;
+        self.outputs = vec![LocId::NONE; leaf_count(root_shape)];
+        for (k, leaf) in leaves_of(root_shape).into_iter().enumerate() {
+            signature.outputs.push(signature_leaf(format!("out{k}"), leaf));
+        }
+        for &p in &entry.parameters {
+            self.current = p;
+            match self.entry_parameter(p, &mut signature) {
+                Ok(leaves) => self.values[p.index()] = leaves,
+                Err(d) => {
+                    faults.push(*d);
+                    self.values[p.index()] = stand_in(&module.inst(p).shape);
+                }
+            }
+        }
+        for &id in &entry.instructions {
+            if let Err(d) = self.lower_instruction(id) {
+                // Go on with a value of the right shape: one compilation reports every refusal.
+                if !faults.iter().any(|f| f.code == d.code && f.instruction == d.instruction) {
+                    faults.push(*d);
+                }
+                self.axes.clear();
+                self.uses.truncate(1);
+                self.values[id.index()] = stand_in(&module.inst(id).shape);
+            }
+        }
+        if faults.iter().all(|d| d.severity != Severity::Error) {
+            self.current = entry.root;
+            if let Err(d) = self.store_results(entry.root) {
+                faults.push(*d);
+            }
+        }
+        signature
+    }
+
+    /// Locations of a parameter's leaves. A scalar integer that is more than passed through becomes a control scalar
+    /// at once, so that it is loaded outside every loop.
+    fn entry_parameter(&mut self, id: HloId, signature: &mut Signature) -> Lowered<Vec<Leaf>> {
+        let inst = self.module.inst(id);
+        let shapes = leaves_of(&inst.shape);
+        let many = shapes.len() > 1;
+        let mut leaves = Vec::with_capacity(shapes.len());
+        for (k, shape) in shapes.iter().enumerate() {
+            let Shape::Array(array) = shape else {
+                leaves.push(Leaf::Token);
+                continue;
+            };
+            let ty = self.dtype(array.ty)?;
+            let dims = extents(array);
+            let n = dims.iter().product::<u64>().max(1);
+            let loc = self.new_loc(Space::Dram, VarKind::Input, ty, 1, n);
+            if let Some(row) = self.staging.locs.last_mut() {
+                row.from.ordinal = signature.inputs.len() as u32;
+            }
+            let name = if many { format!("{}.{k}", inst.name) } else { inst.name.clone() };
+            signature.inputs.push(signature_leaf(name, shape));
+            let view = self.whole_view(loc, array.ty, &dims);
+            let readers = self.uses.last().map_or(0, |u| u.of(id, k) - u.result(id, k).is_some() as u32);
+            leaves.push(if dims.is_empty() && fits_register(array.ty) && readers > 0 {
+                let reg = self.as_register(&view)?;
+                Leaf::Scalar { ty: array.ty, reg, dims }
+            } else {
+                view
+            });
+        }
+        Ok(leaves)
+    }
+
+    fn store_results(&mut self, root: HloId) -> Lowered<()> {
+        for (k, leaf) in self.values[root.index()].clone().into_iter().enumerate() {
+            if self.outputs[k].is_some() || leaf == Leaf::Token {
+                continue;
+            }
+            let ty = self.dtype(leaf.ty())?;
+            let n = leaf.extents().iter().product::<u64>();
+            let loc = self.new_loc(Space::Dram, VarKind::Output, ty, 1, n.max(1));
+            if let Some(row) = self.staging.locs.last_mut() {
+                row.from.ordinal = k as u32;
+            }
+            self.outputs[k] = loc;
+            if n > 0 {
+                self.fill_from(loc, &leaf)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Lowers the instructions of a computation whose parameters are bound.
+    pub fn lower_computation(&mut self, computation: CompId) -> Lowered<()> {
+        let module = self.module;
+        for &id in &module.comp(computation).instructions {
+            self.lower_instruction(id)?;
+        }
+        Ok(())
+    }
+
+    /// Lowers one instruction.
+    pub fn lower_instruction(&mut self, id: HloId) -> Lowered<()> {
+        let inst = self.module.inst(id);
+        if inst.op == HloOp::Parameter {
+            return Ok(());
+        }
+        self.current = id;
+        if is_transparent(inst.op) {
+            return self.lower_transparent(id, inst);
+        }
+        let operands: Vec<Leaf> =
+            inst.operands.iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect();
+        for leaf in &operands {
+            if let Leaf::View(v) = leaf {
+                self.locs[v.loc.index()].remaining -= 1;
+            }
+        }
+        let leaves: Vec<&Leaf> = operands.iter().collect();
+        let result = match (inst.op, &inst.attrs) {
+            (HloOp::Constant, Attrs::Constant(literal)) => vec![self.literal(literal)?],
+            (HloOp::While, _) => self.while_loop(inst, &operands)?,
+            (HloOp::DynamicSlice, _) => vec![self.dynamic_slice(inst, &leaves)?],
+            (HloOp::DynamicUpdateSlice, _) => vec![self.dynamic_update_slice(id, inst, &leaves)?],
+            (HloOp::Dot, _) => vec![self.dot(inst, &leaves)?],
+            (HloOp::Reduce, _) => vec![self.reduce(inst, &leaves)?],
+            (HloOp::Iota, _) => vec![self.iota(inst)?],
+            (HloOp::Concatenate, _) => vec![self.concatenate(inst, &leaves)?],
+            (HloOp::Pad, _) => vec![self.pad(inst, &leaves)?],
+            (HloOp::AfterAll, _) => vec![Leaf::Token],
+            _ if self.is_scalar_op(inst, &leaves) => {
+                let shape = inst.shape.array().map(|s| (s.ty, extents(s)));
+                let value = self.scalar_op(inst, &leaves)?;
+                shape.into_iter().map(|(ty, dims)| value.leaf(ty, dims)).collect()
+            }
+            (op, _) if is_elementwise(op) => vec![self.elementwise(inst, &leaves)?],
+            (op, _) => {
+                return self
+                    .refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} is not lowered to the machine", op.name()));
+            }
+        };
+        self.define(id, result);
+        Ok(())
+    }
+
+    fn lower_transparent(&mut self, id: HloId, inst: &HloInstruction) -> Lowered<()> {
+        let result = match inst.op {
+            HloOp::Tuple => inst.operands.iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect(),
+            HloOp::GetTupleElement => {
+                let offset = element_offset(self.module, id);
+                let n = leaf_count(&inst.shape);
+                self.values[inst.operands[0].index()][offset..offset + n].to_vec()
+            }
+            HloOp::Copy | HloOp::OptimizationBarrier => self.values[inst.operands[0].index()].clone(),
+            _ => {
+                let before = self.values[inst.operands[0].index()][0].clone();
+                let after = self.shape_op(inst, &before)?;
+                // A reshape that had to copy moves its readers to the copy.
+                if let (Leaf::View(b), Leaf::View(a)) = (&before, &after)
+                    && a.loc != b.loc
+                {
+                    let readers = self.uses.last().map_or(0, |u| u.of(id, 0)) as i64;
+                    self.locs[b.loc.index()].remaining -= readers;
+                    self.locs[a.loc.index()].remaining += readers;
+                }
+                vec![after]
+            }
+        };
+        self.values[id.index()] = result;
+        Ok(())
+    }
+
+    fn define(&mut self, id: HloId, leaves: Vec<Leaf>) {
+        for (k, leaf) in leaves.iter().enumerate() {
+            if let Leaf::View(v) = leaf {
+                let readers = self.uses.last().map_or(0, |u| u.of(id, k)) as i64;
+                self.locs[v.loc.index()].remaining += readers;
+            }
+        }
+        self.values[id.index()] = leaves;
+    }
+}
+
+fn is_elementwise(op: HloOp) -> bool {
+    use HloOp::*;
+    matches!(
+        op,
+        Abs | Add
+            | And
+            | Atan2
+            | Cbrt
+            | Ceil
+            | Clamp
+            | Compare
+            | Convert
+            | Cosine
+            | CountLeadingZeros
+            | Divide
+            | Erf
+            | Exponential
+            | ExponentialMinusOne
+            | Floor
+            | IsFinite
+            | Log
+            | LogPlusOne
+            | Logistic
+            | Maximum
+            | Minimum
+            | Multiply
+            | Negate
+            | Not
+            | Or
+            | PopulationCount
+            | Power
+            | Remainder
+            | RoundNearestAfz
+            | RoundNearestEven
+            | Rsqrt
+            | Select
+            | ShiftLeft
+            | ShiftRightArithmetic
+            | ShiftRightLogical
+            | Sign
+            | Sine
+            | Sqrt
+            | Subtract
+            | Tan
+            | Tanh
+            | Xor
+    )
+}
+
+/// The leaves of a shape; an array is its own.
+fn leaves_of(shape: &Shape) -> Vec<&Shape> {
+    match shape {
+        Shape::Tuple(_) => shape.leaves(),
+        one => vec![one],
+    }
+}
+
+fn signature_leaf(name: String, shape: &Shape) -> SignatureLeaf {
+    match shape {
+        Shape::Array(a) => SignatureLeaf { name, ty: a.ty, dims: extents(a) },
+        _ => SignatureLeaf { name, ty: murre_components::dtype::HloType::Token, dims: Vec::new() },
+    }
+}
+
+/// A value of the right shape in place of one that was refused.
+fn stand_in(shape: &Shape) -> Vec<Leaf> {
+    leaves_of(shape)
+        .into_iter()
+        .map(|s| match s {
+            Shape::Array(a) => Leaf::Splat { ty: a.ty, bits: 0, dims: row_major(&extents(a)).iter().map(|d| d.0).collect() },
+            _ => Leaf::Token,
+        })
+        .collect()
+}

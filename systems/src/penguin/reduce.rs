@@ -1,0 +1,222 @@
+//! Reductions over any dimensions: the kept dimensions on partitions and outside, the reduced ones innermost. A long
+//! reduction to one element runs in two steps, over partitions and then along one.
+
+use super::leaf::Leaf;
+use super::lower::{Lower, Lowered, extents};
+use super::view::{Layout, View, engine_pattern, merged, row_major, split_at};
+use murre_components::bir::{ApPattern, Space};
+use murre_components::diag::codes::lower as codes;
+use murre_components::dtype::HloType;
+use murre_components::hlo::{Attrs, Direction, HloInstruction, HloOp};
+use murre_components::ids::CompId;
+use murre_components::penguin::{AccessMode, NodeKind, NodeOperand, NodeScalars};
+
+/// Reductions of more elements than this to one element are split over partitions.
+const LONG: u64 = 1024;
+
+impl Lower<'_> {
+    /// The operation that a two-parameter computation performs, if it is a monoid that a reduction knows.
+    fn monoid(&self, computation: CompId) -> Option<HloOp> {
+        let comp = self.module.comp(computation);
+        let root = self.module.inst(comp.root);
+        let binary = matches!(
+            root.op,
+            HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply | HloOp::And | HloOp::Or
+        );
+        let on_parameters = comp.parameters.len() == 2
+            && root.operands.len() == 2
+            && comp.parameters.iter().all(|p| root.operands.contains(p));
+        (binary && on_parameters).then_some(root.op)
+    }
+
+    /// Lowers a one-operand reduction.
+    pub fn reduce(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let (Some(shape), Attrs::Dimensions(reduced)) = (inst.shape.array(), &inst.attrs) else {
+            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "a reduction of several operands is not lowered");
+        };
+        let Some(op) = inst.called.first().and_then(|c| self.monoid(*c)) else {
+            return self.refuse(
+                &codes::LOWER_UNSUPPORTED_OP,
+                "a reduction whose computation is not one of add, multiply, maximum, minimum, and, or is not lowered",
+            );
+        };
+        let ty = shape.ty;
+        let known = match ty {
+            HloType::F32 | HloType::Bf16 | HloType::F16 => !matches!(op, HloOp::And | HloOp::Or),
+            HloType::Pred => matches!(op, HloOp::And | HloOp::Or | HloOp::Maximum | HloOp::Minimum),
+            HloType::S32 | HloType::U32 => matches!(op, HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply),
+            _ => false,
+        };
+        if !known {
+            return self.refuse(
+                &codes::LOWER_UNSUPPORTED_OP,
+                format!("a reduction by {} of {} is not lowered", op.name(), ty.name()),
+            );
+        }
+        let result = extents(shape);
+        let source = self.as_view(leaves[0])?;
+        if source.elements() == 0 {
+            let init = super::elementwise::broadcast_scalar(leaves[1], &result);
+            return Ok(init);
+        }
+        let is_reduced = |d: usize| reduced.contains(&(d as i64));
+        let kept: Vec<_> = (0..source.dims.len()).filter(|d| !is_reduced(*d)).map(|d| source.dims[d]).collect();
+        let inner: Vec<_> = (0..source.dims.len()).filter(|d| is_reduced(*d)).map(|d| source.dims[d]).collect();
+        let ordered = View { dims: kept.iter().chain(&inner).copied().collect(), ..source };
+        let folded = self.reduce_inner(op, &ordered, kept.len(), &result)?;
+        self.with_initial(op, folded, leaves[1], ty, &result)
+    }
+
+    /// Reduces the dimensions of `v` from `kept` on.
+    fn reduce_inner(&mut self, op: HloOp, v: &View, kept: usize, result: &[u64]) -> Lowered<Leaf> {
+        let count: u64 = v.dims[kept..].iter().map(|d| d.0).product();
+        let outputs: u64 = v.dims[..kept].iter().map(|d| d.0).product();
+        if outputs == 1 && count > LONG {
+            let inner: Vec<u64> = v.dims[kept..].iter().map(|d| d.0).collect();
+            let layout = Layout::choose(&inner);
+            if layout.parts > 1 {
+                let tile = self.materialize(&Leaf::View(View { dims: v.dims[kept..].to_vec(), ..v.clone() }), layout)?;
+                let rows = View::whole(tile, v.ty, &[layout.parts, layout.free]);
+                let partial = self.reduce_tile(op, &rows, 1, Layout { parts: layout.parts, free: 1 }, &[layout.parts])?;
+                let Leaf::View(column) = partial else { return Ok(partial) };
+                return self.reduce_tile(op, &column, 0, Layout::flat(1), result);
+            }
+        }
+        let layout = Layout::choose(result);
+        self.reduce_tile(op, v, kept, layout, result)
+    }
+
+    /// Emits the reduction node, copying the source first where its view does not suit.
+    fn reduce_tile(&mut self, op: HloOp, v: &View, kept: usize, layout: Layout, result: &[u64]) -> Lowered<Leaf> {
+        let (source, pairs) = match self.reduce_operand(v, kept, layout) {
+            Some(found) => found,
+            None => {
+                let count: u64 = v.dims[kept..].iter().map(|d| d.0).product();
+                let tile_layout = Layout { parts: layout.parts, free: layout.free * count };
+                let tile = self.copy_to_tile(&Leaf::View(v.clone()), tile_layout)?;
+                let dense = View { loc: tile, ty: v.ty, offset: 0, dims: row_major(&v.extents()) };
+                match self.reduce_operand(&dense, kept, layout) {
+                    Some(found) => found,
+                    None => return self.refuse(&codes::LOWER_LAYOUT, "a reduction has no pattern"),
+                }
+            }
+        };
+        let float = v.ty.is_float();
+        let reduced = |this: &mut Self, op: HloOp, source: NodeOperand, pairs: u32, ty| -> Lowered<_> {
+            let loc = this.tile(ty, layout)?;
+            let target = this.whole_tile(loc, AccessMode::Store);
+            let scalars = NodeScalars { imm: pairs, ..Default::default() };
+            this.node(NodeKind::Reduce, op, 0, 0, vec![target, source], scalars);
+            Ok(loc)
+        };
+        let dtype = self.dtype(v.ty)?;
+        let loc = reduced(self, op, source.clone(), pairs, dtype)?;
+        let folded = self.whole_view(loc, v.ty, result);
+        if !(float && matches!(op, HloOp::Maximum | HloOp::Minimum)) {
+            return Ok(folded);
+        }
+        // The machine's max and min lose a NaN on the left: find NaNs apart and put one where any was.
+        let dims = v.extents();
+        let leaf = Leaf::View(v.clone());
+        let is_nan = self.emit(HloOp::Compare, Direction::Ne as u8, &[&leaf, &leaf], HloType::Pred, &dims)?;
+        let any = match is_nan {
+            Leaf::View(mask) => {
+                let tile_layout = Layout { parts: layout.parts, free: mask.elements() / layout.parts };
+                let tile = self.materialize(&Leaf::View(mask.clone()), tile_layout)?;
+                let dense = View { loc: tile, ty: HloType::Pred, offset: 0, dims: row_major(&dims) };
+                match self.reduce_operand(&dense, kept, layout) {
+                    Some((source, pairs)) => {
+                        let u8s = self.dtype(HloType::Pred)?;
+                        let loc = reduced(self, HloOp::Maximum, source, pairs, u8s)?;
+                        self.whole_view(loc, HloType::Pred, result)
+                    }
+                    None => return self.refuse(&codes::LOWER_LAYOUT, "a reduction has no pattern"),
+                }
+            }
+            other => other,
+        };
+        let nan = Leaf::Splat { ty: v.ty, bits: nan_bits(v.ty), dims: result.to_vec() };
+        self.emit(HloOp::Select, 0, &[&any, &nan, &folded], v.ty, result)
+    }
+
+    /// Partition pair, kept pairs, reduced pairs innermost; at most four free pairs.
+    fn reduce_operand(&self, v: &View, kept: usize, layout: Layout) -> Option<(NodeOperand, u32)> {
+        let f = self.facts(v.loc);
+        if f.space != Space::Sbuf {
+            return None;
+        }
+        let (outer, kept_inner) = split_at(&v.dims[..kept], layout.parts)?;
+        let kept_inner = merged(&kept_inner);
+        let mut inner = merged(&v.dims[kept..]);
+        if inner.is_empty() {
+            inner.push((1, 1));
+        }
+        // The partition check of an ordinary operand, on the dimensions without merging across the border.
+        let probe = View { dims: outer.iter().chain(&kept_inner).chain(&inner).copied().collect(), ..v.clone() };
+        let (offset, _) = engine_pattern(&probe, f.parts, f.part_elems, layout.parts, 4)?;
+        if kept_inner.len() + inner.len() > 4 {
+            return None;
+        }
+        let pairs = std::iter::once((f.part_elems as i32, layout.parts as u32))
+            .chain(kept_inner.iter().chain(&inner).map(|(n, s)| (*s as i32, *n as u32)));
+        let pattern = ApPattern::new(pairs)?;
+        let count = inner.len() as u32;
+        Some((self.access(v.loc, offset, pattern, AccessMode::Load), count))
+    }
+
+    /// Folds the initial value in, unless it is the identity.
+    fn with_initial(
+        &mut self,
+        op: HloOp,
+        folded: Leaf,
+        init: &Leaf,
+        ty: HloType,
+        result: &[u64],
+    ) -> Lowered<Leaf> {
+        if let Leaf::Splat { bits, .. } = init
+            && is_identity(op, ty, *bits)
+        {
+            return Ok(folded);
+        }
+        let init = super::elementwise::broadcast_scalar(init, result);
+        self.emit(op, 0, &[&init, &folded], ty, result)
+    }
+}
+
+/// A quiet NaN.
+fn nan_bits(ty: HloType) -> u64 {
+    match ty {
+        HloType::Bf16 => 0x7FC0,
+        HloType::F16 => 0x7E00,
+        _ => 0x7FC0_0000,
+    }
+}
+
+/// Whether `bits` is the identity of `op` on `ty`. A sum's -0 counts: it cannot change a non-empty sum.
+fn is_identity(op: HloOp, ty: HloType, bits: u64) -> bool {
+    let float = |x: f32| match ty {
+        HloType::F32 => bits as u32 == x.to_bits(),
+        HloType::Bf16 => bits == (x.to_bits() >> 16) as u64,
+        HloType::F16 => match x {
+            f if f == f32::INFINITY => bits == 0x7C00,
+            f if f == f32::NEG_INFINITY => bits == 0xFC00,
+            f if f == 1.0 => bits == 0x3C00,
+            f if f.to_bits() == 0 => bits == 0,
+            _ => bits == 0x8000,
+        },
+        _ => false,
+    };
+    let integer = super::leaf::integer(ty, bits);
+    let (lowest, highest) = super::lower::type_range(ty);
+    match op {
+        HloOp::Add if ty.is_float() => float(0.0) || float(-0.0),
+        HloOp::Multiply if ty.is_float() => float(1.0),
+        HloOp::Maximum if ty.is_float() => float(f32::NEG_INFINITY),
+        HloOp::Minimum if ty.is_float() => float(f32::INFINITY),
+        HloOp::Add => integer == 0,
+        HloOp::Multiply => integer == 1,
+        HloOp::Maximum | HloOp::Or => integer == lowest,
+        HloOp::Minimum | HloOp::And => integer == highest,
+        _ => false,
+    }
+}
