@@ -63,8 +63,72 @@ impl Lower<'_> {
         let kept: Vec<_> = (0..source.dims.len()).filter(|d| !is_reduced(*d)).map(|d| source.dims[d]).collect();
         let inner: Vec<_> = (0..source.dims.len()).filter(|d| is_reduced(*d)).map(|d| source.dims[d]).collect();
         let ordered = View { dims: kept.iter().chain(&inner).copied().collect(), ..source };
-        let folded = self.reduce_inner(op, &ordered, kept.len(), &result)?;
+        let folded = if ty.is_int() {
+            self.reduce_halving(op, &ordered, kept.len(), &result)?
+        } else {
+            self.reduce_inner(op, &ordered, kept.len(), &result)?
+        };
         self.with_initial(op, folded, leaves[1], ty, &result)
+    }
+
+    /// Reduces 32-bit integers exactly: the reduction record works in fp32, so the reduced elements are combined
+    /// half with half by the integer operators.
+    fn reduce_halving(&mut self, op: HloOp, v: &View, kept: usize, result: &[u64]) -> Lowered<Leaf> {
+        let mut dims: Vec<u64> = v.dims[..kept].iter().map(|d| d.0).collect();
+        let count: u64 = v.dims[kept..].iter().map(|d| d.0).product();
+        dims.push(count);
+        let mut rest = match v.reshape(&dims) {
+            Some(flat) => flat,
+            None => {
+                let dense = self.compact(v)?;
+                View { dims: row_major(&dims), ..dense }
+            }
+        };
+        let part = |v: &View, from: u64, to: u64| {
+            let mut start = vec![0; dims.len()];
+            let mut limit: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+            (start[kept], limit[kept]) = (from as i64, to as i64);
+            Leaf::View(v.slice(&start, &limit, &[]))
+        };
+        let mut n = count;
+        while n > 1 {
+            let half = n / 2;
+            let (a, b) = (part(&rest, 0, half), part(&rest, half, 2 * half));
+            let mut halved = dims.clone();
+            halved[kept] = half;
+            let mut folded = self.emit(op, 0, &[&a, &b], v.ty, &halved)?;
+            if n % 2 == 1 {
+                // The odd one out joins the first of the folded half.
+                let last = part(&rest, n - 1, n);
+                let mut one = dims.clone();
+                one[kept] = 1;
+                let joined = match &folded {
+                    Leaf::View(f) => {
+                        let first = part(f, 0, 1);
+                        self.emit(op, 0, &[&first, &last], v.ty, &one)?
+                    }
+                    _ => break,
+                };
+                if half == 1 {
+                    folded = joined;
+                } else if let (Leaf::View(f), Leaf::View(j)) = (&folded, &joined) {
+                    let mut start = vec![0; dims.len()];
+                    let mut limit: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
+                    (start[kept], limit[kept]) = (0, 1);
+                    let target = f.slice(&start, &limit, &[]);
+                    self.dma_copy(&target, j)?;
+                }
+            }
+            match folded {
+                Leaf::View(f) => rest = f,
+                other => return Ok(other),
+            }
+            n = half;
+        }
+        match Leaf::View(View { dims: rest.dims[..kept].to_vec(), ..rest }).reshaped(result) {
+            Some(leaf) => Ok(leaf),
+            None => self.refuse(&codes::LOWER_LAYOUT, "a reduction's result has no view"),
+        }
     }
 
     /// Reduces the dimensions of `v` from `kept` on.

@@ -88,7 +88,7 @@ impl Uses {
             return;
         }
         // Result leaf `k` shares storage with leaf `from` of `operand`.
-        let mut share = |uses: &mut Uses, operand: HloId, from: usize, k: usize, same: bool| {
+        let share = |uses: &mut Uses, operand: HloId, from: usize, k: usize, same: bool| {
             let (mine, theirs) = (uses.slot(id, k), uses.slot(operand, from));
             uses.counts[theirs] += uses.counts[mine];
             if same && uses.results[mine] != u32::MAX {
