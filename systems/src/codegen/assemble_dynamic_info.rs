@@ -61,7 +61,8 @@ pub fn assemble_dynamic_info(
             let tile = exprs.affine(terms, head.offset as i64);
             let block = exprs.constant(0);
             head.kind = ApKind::Symbolic;
-            dynamic[ap.index()].payload = payloads.0.insert(Payload::Symbolic(SymbolicAddress { tile, block }));
+            dynamic[ap.index()].payload =
+                payloads.0.insert(Payload::Symbolic(SymbolicAddress { tile, block }));
         }
     }
 }

@@ -140,7 +140,9 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
     let Some(out) = operands.first().and_then(|o| o.access()).map(operand) else { return false };
     let Some(first) = operands.get(1) else { return false };
     match head.op {
-        HloOp::Select => return operands.len() == 4 && select(e, &out, &operands[1], &operands[2], &operands[3]),
+        HloOp::Select => {
+            return operands.len() == 4 && select(e, &out, &operands[1], &operands[2], &operands[3]);
+        }
         HloOp::Convert | HloOp::Copy => {
             let source = e.spread(first, &out);
             e.tensor_copy(&out, &source);

@@ -24,5 +24,11 @@ pub static PASSES: &[Pass] = &[
         "run-time offsets hang on their access patterns: dynamic info in DRAM, symbolic addresses on chip",
         "spec/ir.md 4"
     ),
-    pass!(Stage::Codegen, verify_codegen, "every operand stays inside its location", "spec/ir.md 3.8", verify),
+    pass!(
+        Stage::Codegen,
+        verify_codegen,
+        "every operand stays inside its location",
+        "spec/ir.md 3.8",
+        verify
+    ),
 ];

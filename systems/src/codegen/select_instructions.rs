@@ -106,16 +106,15 @@ fn node(
             source.flags |= ApHead::KEEP_DIMS;
             let mut row = InstRow::new(Opcode::TensorReduce, EngineId::Dve, head.hlo);
             // Axis codes: 2 is X, 3 XY, ... (spec/isa_compute.md 2.5).
-            row.args = InstArgs {
-                op0: op.wire(0).unwrap_or(0),
-                op1: scalars.imm as u8 + 1,
-                ..Default::default()
-            };
+            row.args =
+                InstArgs { op0: op.wire(0).unwrap_or(0), op1: scalars.imm as u8 + 1, ..Default::default() };
             e.push(row, &[out], &[source]);
             true
         }
         NodeKind::DotTile => {
-            let (Some(out), Some(moving), Some(weights)) = (access(0), access(1), access(2)) else { return false };
+            let (Some(out), Some(moving), Some(weights)) = (access(0), access(1), access(2)) else {
+                return false;
+            };
             let mut row = InstRow::new(Opcode::Matmult, EngineId::Pe, head.hlo);
             // fp32 runs as the two-pass full-precision mode 3, others as mode 0 (spec/isa_compute.md 3.1).
             let mode = if weights.dtype == DType::F32 { 3 } else { 0 };
@@ -186,7 +185,11 @@ fn node(
             let mut row = InstRow::new(op, EngineId::All, head.hlo);
             row.args.aux = head.axis.0;
             let id = e.push(row, &[], &[]);
-            if begin { axis.begin = id } else { axis.end = id }
+            if begin {
+                axis.begin = id
+            } else {
+                axis.end = id
+            }
             true
         }
     }
@@ -198,7 +201,14 @@ fn io_flag(e: &Emit, a: &Operand, b: &Operand) -> u8 {
 }
 
 /// A dynamic side in DRAM is a dynamic DMA; in SBUF an engine copy. At most 128 partitions and no cast: DVE (D16).
-fn dynamic_copy(e: &mut Emit, gather: bool, out: Operand, source: Operand, row_of: u32, pending: &mut PendingDynamic) {
+fn dynamic_copy(
+    e: &mut Emit,
+    gather: bool,
+    out: Operand,
+    source: Operand,
+    row_of: u32,
+    pending: &mut PendingDynamic,
+) {
     let dynamic = if gather { &source } else { &out };
     let dram = e.locs[dynamic.loc.index()].space == Space::Dram;
     let (op, engine) = match (dram, gather) {

@@ -35,7 +35,10 @@ pub fn verify_codegen(
     for (k, (inst, ops)) in insts.iter().zip(operands).enumerate() {
         let copies = matches!(
             inst.op,
-            Opcode::DmaCopy | Opcode::TensorCopy | Opcode::TensorCopyDynamicSrc | Opcode::TensorCopyDynamicDst
+            Opcode::DmaCopy
+                | Opcode::TensorCopy
+                | Opcode::TensorCopyDynamicSrc
+                | Opcode::TensorCopyDynamicDst
         );
         if copies && inst.live() {
             let (o, i) = (&patterns[ops.output(0).index()], &patterns[ops.input(0).index()]);

@@ -63,7 +63,13 @@ pub fn split_dynamic_indices(mut module: ResMut<HloModule>) {
                     Attrs::Slice { start, limit, stride: vec![1] },
                     "index",
                 );
-                let scalar = piece(ArrayShape::new(shape.ty, vec![]), HloOp::Reshape, HloId::NONE, Attrs::None, "start");
+                let scalar = piece(
+                    ArrayShape::new(shape.ty, vec![]),
+                    HloOp::Reshape,
+                    HloId::NONE,
+                    Attrs::None,
+                    "start",
+                );
                 let cut = out.push(cut);
                 let scalar = out.push(HloInstruction { operands: vec![cut], ..scalar });
                 instructions.extend([cut, scalar]);

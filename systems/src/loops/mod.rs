@@ -1,6 +1,14 @@
-//! Stage `loops`.
+//! Stage `loops`: every axis obeys the rules of its kind before anything is lowered from it.
 
-use crate::pass::Pass;
+pub mod verify_loops;
+
+use crate::pass;
+use crate::pass::{Pass, Stage};
 
 /// The passes of this stage, in order.
-pub static PASSES: &[Pass] = &[];
+pub static PASSES: &[Pass] = &[pass!(
+    Stage::Loops,
+    verify_loops,
+    "bounds of dynamic for-loops are constant, constant, and coef * register + const; steps are positive",
+    "spec/ir.md 3.4"
+)];

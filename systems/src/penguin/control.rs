@@ -459,7 +459,8 @@ impl Lower<'_> {
         for k in (0..carries.len()).filter(|k| live(*k)) {
             let clobbered = match &result[k] {
                 Leaf::View(v) => {
-                    result[k] != inside[k] && carries.iter().any(|c| matches!(c, Carry::Memory(l) if *l == v.loc))
+                    result[k] != inside[k]
+                        && carries.iter().any(|c| matches!(c, Carry::Memory(l) if *l == v.loc))
                 }
                 _ => false,
             };
@@ -468,7 +469,8 @@ impl Lower<'_> {
             }
             if let Leaf::Scalar { reg, ty, dims } = result[k].clone() {
                 let other = carries.iter().enumerate();
-                let clobbered = other.into_iter().any(|(j, c)| j != k && matches!(c, Carry::Register(r) if *r == reg));
+                let clobbered =
+                    other.into_iter().any(|(j, c)| j != k && matches!(c, Carry::Register(r) if *r == reg));
                 if clobbered {
                     let b = self.bounds(reg);
                     let copy = self.reg(RegRole::Scalar, b.lo, b.hi);

@@ -48,7 +48,8 @@ impl Lower<'_> {
         let m = total(leaves[0]) / (batch * k);
         let n = total(leaves[1]) / (batch * k);
         if batch > MAX_BATCH {
-            return self.refuse(&codes::LOWER_TILE, format!("a dot over {batch} batch members is not lowered"));
+            return self
+                .refuse(&codes::LOWER_TILE, format!("a dot over {batch} batch members is not lowered"));
         }
         let lhs = self.dot_side(leaves[0], &d.lhs_batch, &d.lhs_contracting, [batch, k, m])?;
         let rhs = self.dot_side(leaves[1], &d.rhs_batch, &d.rhs_contracting, [batch, k, n])?;
@@ -83,7 +84,13 @@ impl Lower<'_> {
 
     /// Permutes an operand to batch, contraction, free and makes each of them one dimension, copying to DRAM where the
     /// strides do not allow it.
-    fn dot_side(&mut self, leaf: &Leaf, batch: &[i64], contracting: &[i64], shape: [u64; 3]) -> Lowered<Side> {
+    fn dot_side(
+        &mut self,
+        leaf: &Leaf,
+        batch: &[i64],
+        contracting: &[i64],
+        shape: [u64; 3],
+    ) -> Lowered<Side> {
         let v = self.as_view(leaf)?;
         let free = (0..v.dims.len() as i64).filter(|d| !batch.contains(d) && !contracting.contains(d));
         let order: Vec<i64> = batch.iter().chain(contracting).copied().chain(free).collect();
@@ -153,7 +160,8 @@ impl Lower<'_> {
             k0 = k1;
         }
         let tile = self.tile(dtype, Layout { parts: rows, free: columns })?;
-        let operands = vec![self.whole_tile(tile, AccessMode::Store), self.whole_tile(psum, AccessMode::Load)];
+        let operands =
+            vec![self.whole_tile(tile, AccessMode::Store), self.whole_tile(psum, AccessMode::Load)];
         self.node(NodeKind::Elementwise, HloOp::Convert, 0, 0, operands, NodeScalars::default());
         Ok(tile)
     }

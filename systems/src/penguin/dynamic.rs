@@ -35,7 +35,8 @@ impl Lower<'_> {
             let (extent, stride) = whole.dims[d];
             let high = extent as i64 - window[d] as i64;
             if high < 0 {
-                return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("a window wider than dimension {d}"));
+                return self
+                    .refuse(&codes::LOWER_UNSUPPORTED_OP, format!("a window wider than dimension {d}"));
             }
             if high == 0 {
                 continue;
@@ -45,7 +46,8 @@ impl Lower<'_> {
                 Scalar::Const(c) => starts.fixed[d] = c,
                 Scalar::Reg(addr) => {
                     if stride < 0 || stride > u32::MAX as i64 {
-                        return self.refuse(&codes::LOWER_LAYOUT, "a run-time index along a reversed dimension");
+                        return self
+                            .refuse(&codes::LOWER_LAYOUT, "a run-time index along a reversed dimension");
                     }
                     let expr = match self.induction.get(&addr) {
                         Some(e) => *e,
@@ -119,7 +121,12 @@ impl Lower<'_> {
     }
 
     /// Lowers a dynamic-update-slice: in place where the operand dies here and may be overwritten, else on a copy.
-    pub fn dynamic_update_slice(&mut self, id: HloId, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
+    pub fn dynamic_update_slice(
+        &mut self,
+        id: HloId,
+        inst: &HloInstruction,
+        leaves: &[&Leaf],
+    ) -> Lowered<Leaf> {
         let Some(shape) = inst.shape.array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "dynamic-update-slice of a tuple");
         };
@@ -168,7 +175,8 @@ impl Lower<'_> {
             return Ok(Leaf::View(whole));
         }
         if self.facts(home).space == Space::Sbuf {
-            return self.refuse(&codes::LOWER_LAYOUT, "a run-time window in SBUF needs more than four dimensions");
+            return self
+                .refuse(&codes::LOWER_LAYOUT, "a run-time window in SBUF needs more than four dimensions");
         }
         let source = self.as_view(update)?;
         self.dynamic_dma(NodeKind::TensorCopyDynamicDst, &target, &source, starts.dynamic)?;

@@ -96,7 +96,8 @@ impl Lower<'_> {
         }
         let dims = extents(shape);
         if matches!(&inst.attrs, Attrs::Compare { total_order: true, .. }) && operand_ty.is_float() {
-            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "a total-order comparison of floats is not lowered");
+            return self
+                .refuse(&codes::LOWER_UNSUPPORTED_OP, "a total-order comparison of floats is not lowered");
         }
         if inst.op == HloOp::Clamp {
             let wide = |l: &Leaf| broadcast_scalar(l, &dims);
@@ -162,7 +163,13 @@ impl Lower<'_> {
         }
         if ty == HloType::Pred && (from.is_float() || matches!(from, HloType::S32 | HloType::U32)) {
             let zero = Leaf::Splat { ty: from, bits: 0, dims: dims.clone() };
-            return self.emit(HloOp::Compare, murre_components::hlo::Direction::Ne as u8, &[leaf, &zero], ty, &dims);
+            return self.emit(
+                HloOp::Compare,
+                murre_components::hlo::Direction::Ne as u8,
+                &[leaf, &zero],
+                ty,
+                &dims,
+            );
         }
         if matches!((from, ty), (HloType::S32, HloType::U32) | (HloType::U32, HloType::S32)) {
             // The same bits.

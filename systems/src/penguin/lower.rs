@@ -160,7 +160,12 @@ impl<'m> Lower<'m> {
         if bytes > TILE_BYTES {
             return self.refuse(
                 &codes::LOWER_TILE,
-                format!("a tile of {} x {} {} needs {bytes} bytes of a partition", layout.parts, layout.free, ty.name()),
+                format!(
+                    "a tile of {} x {} {} needs {bytes} bytes of a partition",
+                    layout.parts,
+                    layout.free,
+                    ty.name()
+                ),
             );
         }
         Ok(self.new_loc(Space::Sbuf, VarKind::Internal, ty, layout.parts, layout.free))
@@ -213,7 +218,8 @@ impl<'m> Lower<'m> {
     pub fn dma_copy(&mut self, target: &View, source: &View) -> Lowered<()> {
         let dims = dma_dims(&source.dims, self.side(source.loc), &target.dims, self.side(target.loc));
         let Some(dims) = dims else {
-            return self.refuse(&codes::LOWER_LAYOUT, "a copy straddles partitions in a way no pattern can say");
+            return self
+                .refuse(&codes::LOWER_LAYOUT, "a copy straddles partitions in a way no pattern can say");
         };
         if target.elements() == 0 {
             return Ok(());
@@ -270,7 +276,10 @@ impl<'m> Lower<'m> {
         if let Leaf::View(v) = leaf {
             let f = self.facts(v.loc);
             let whole = f.space == Space::Sbuf && v.offset == 0 && v.is_contiguous();
-            if whole && f.parts == layout.parts && f.part_elems == layout.free && v.elements() == layout.parts * layout.free
+            if whole
+                && f.parts == layout.parts
+                && f.part_elems == layout.free
+                && v.elements() == layout.parts * layout.free
             {
                 return Ok(v.loc);
             }
@@ -327,7 +336,8 @@ impl<'m> Lower<'m> {
             Leaf::View(v) => {
                 let f = self.facts(v.loc);
                 if f.space == Space::Sbuf
-                    && let Some((offset, pattern)) = engine_pattern(v, f.parts, f.part_elems, layout.parts, slots)
+                    && let Some((offset, pattern)) =
+                        engine_pattern(v, f.parts, f.part_elems, layout.parts, slots)
                 {
                     return Ok(self.access(v.loc, offset, pattern, AccessMode::Load));
                 }

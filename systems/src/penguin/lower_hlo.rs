@@ -203,8 +203,10 @@ impl Lower<'_> {
             }
             (op, _) if is_elementwise(op) => vec![self.elementwise(inst, &leaves)?],
             (op, _) => {
-                return self
-                    .refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} is not lowered to the machine", op.name()));
+                return self.refuse(
+                    &codes::LOWER_UNSUPPORTED_OP,
+                    format!("{} is not lowered to the machine", op.name()),
+                );
             }
         };
         self.define(id, result);
@@ -213,7 +215,9 @@ impl Lower<'_> {
 
     fn lower_transparent(&mut self, id: HloId, inst: &HloInstruction) -> Lowered<()> {
         let result = match inst.op {
-            HloOp::Tuple => inst.operands.iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect(),
+            HloOp::Tuple => {
+                inst.operands.iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect()
+            }
             HloOp::GetTupleElement => {
                 let offset = element_offset(self.module, id);
                 let n = leaf_count(&inst.shape);
@@ -318,7 +322,9 @@ fn stand_in(shape: &Shape) -> Vec<Leaf> {
     leaves_of(shape)
         .into_iter()
         .map(|s| match s {
-            Shape::Array(a) => Leaf::Splat { ty: a.ty, bits: 0, dims: row_major(&extents(a)).iter().map(|d| d.0).collect() },
+            Shape::Array(a) => {
+                Leaf::Splat { ty: a.ty, bits: 0, dims: row_major(&extents(a)).iter().map(|d| d.0).collect() }
+            }
             _ => Leaf::Token,
         })
         .collect()

@@ -21,5 +21,10 @@ use crate::pass::{Pass, Stage};
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
     pass!(Stage::Penguin, spawn_hlo, "HLO instructions become entities", "spec/ecs.md 8"),
-    pass!(Stage::Penguin, lower_hlo, "HLO operations become nodes on homes; offsets are clamped", "spec/ir.md 2"),
+    pass!(
+        Stage::Penguin,
+        lower_hlo,
+        "HLO operations become nodes on homes; offsets are clamped",
+        "spec/ir.md 2"
+    ),
 ];

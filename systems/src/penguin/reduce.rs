@@ -32,7 +32,8 @@ impl Lower<'_> {
     /// Lowers a one-operand reduction.
     pub fn reduce(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
         let (Some(shape), Attrs::Dimensions(reduced)) = (inst.shape.array(), &inst.attrs) else {
-            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "a reduction of several operands is not lowered");
+            return self
+                .refuse(&codes::LOWER_UNSUPPORTED_OP, "a reduction of several operands is not lowered");
         };
         let Some(op) = inst.called.first().and_then(|c| self.monoid(*c)) else {
             return self.refuse(
@@ -44,7 +45,9 @@ impl Lower<'_> {
         let known = match ty {
             HloType::F32 | HloType::Bf16 | HloType::F16 => !matches!(op, HloOp::And | HloOp::Or),
             HloType::Pred => matches!(op, HloOp::And | HloOp::Or | HloOp::Maximum | HloOp::Minimum),
-            HloType::S32 | HloType::U32 => matches!(op, HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply),
+            HloType::S32 | HloType::U32 => {
+                matches!(op, HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply)
+            }
             _ => false,
         };
         if !known {
@@ -60,8 +63,10 @@ impl Lower<'_> {
             return Ok(init);
         }
         let is_reduced = |d: usize| reduced.contains(&(d as i64));
-        let kept: Vec<_> = (0..source.dims.len()).filter(|d| !is_reduced(*d)).map(|d| source.dims[d]).collect();
-        let inner: Vec<_> = (0..source.dims.len()).filter(|d| is_reduced(*d)).map(|d| source.dims[d]).collect();
+        let kept: Vec<_> =
+            (0..source.dims.len()).filter(|d| !is_reduced(*d)).map(|d| source.dims[d]).collect();
+        let inner: Vec<_> =
+            (0..source.dims.len()).filter(|d| is_reduced(*d)).map(|d| source.dims[d]).collect();
         let ordered = View { dims: kept.iter().chain(&inner).copied().collect(), ..source };
         let folded = if ty.is_int() {
             self.reduce_halving(op, &ordered, kept.len(), &result)?
@@ -139,9 +144,11 @@ impl Lower<'_> {
             let inner: Vec<u64> = v.dims[kept..].iter().map(|d| d.0).collect();
             let layout = Layout::choose(&inner);
             if layout.parts > 1 {
-                let tile = self.materialize(&Leaf::View(View { dims: v.dims[kept..].to_vec(), ..v.clone() }), layout)?;
+                let tile = self
+                    .materialize(&Leaf::View(View { dims: v.dims[kept..].to_vec(), ..v.clone() }), layout)?;
                 let rows = View::whole(tile, v.ty, &[layout.parts, layout.free]);
-                let partial = self.reduce_tile(op, &rows, 1, Layout { parts: layout.parts, free: 1 }, &[layout.parts])?;
+                let partial =
+                    self.reduce_tile(op, &rows, 1, Layout { parts: layout.parts, free: 1 }, &[layout.parts])?;
                 let Leaf::View(column) = partial else { return Ok(partial) };
                 return self.reduce_tile(op, &column, 0, Layout::flat(1), result);
             }
@@ -151,7 +158,14 @@ impl Lower<'_> {
     }
 
     /// Emits the reduction node, copying the source first where its view does not suit.
-    fn reduce_tile(&mut self, op: HloOp, v: &View, kept: usize, layout: Layout, result: &[u64]) -> Lowered<Leaf> {
+    fn reduce_tile(
+        &mut self,
+        op: HloOp,
+        v: &View,
+        kept: usize,
+        layout: Layout,
+        result: &[u64],
+    ) -> Lowered<Leaf> {
         let (source, pairs) = match self.reduce_operand(v, kept, layout) {
             Some(found) => found,
             None => {
@@ -216,7 +230,8 @@ impl Lower<'_> {
             inner.push((1, 1));
         }
         // The partition check of an ordinary operand, on the dimensions without merging across the border.
-        let probe = View { dims: outer.iter().chain(&kept_inner).chain(&inner).copied().collect(), ..v.clone() };
+        let probe =
+            View { dims: outer.iter().chain(&kept_inner).chain(&inner).copied().collect(), ..v.clone() };
         let (offset, _) = engine_pattern(&probe, f.parts, f.part_elems, layout.parts, 4)?;
         if kept_inner.len() + inner.len() > 4 {
             return None;

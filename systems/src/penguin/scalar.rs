@@ -59,9 +59,9 @@ impl Lower<'_> {
         supported
             && shape.elements() == 1
             && fits_register(shape.ty)
-            && leaves.iter().all(|l| {
-                fits_register(l.ty()) && matches!(l, Leaf::Scalar { .. } | Leaf::Splat { .. })
-            })
+            && leaves
+                .iter()
+                .all(|l| fits_register(l.ty()) && matches!(l, Leaf::Scalar { .. } | Leaf::Splat { .. }))
     }
 
     /// A scalar operand of a leaf; loads a one-element tensor.
@@ -101,7 +101,14 @@ impl Lower<'_> {
             Scalar::Const(c) => (RegId::NONE, c as u32),
         };
         let sub = op.wire(0).unwrap_or(0);
-        self.node(NodeKind::ScalarAlu, HloOp::Add, sub, 0, Vec::new(), NodeScalars { dst, a, b, imm, tag, pad: [0; 3] });
+        self.node(
+            NodeKind::ScalarAlu,
+            HloOp::Add,
+            sub,
+            0,
+            Vec::new(),
+            NodeScalars { dst, a, b, imm, tag, pad: [0; 3] },
+        );
         Scalar::Reg(dst)
     }
 
@@ -266,7 +273,11 @@ impl Lower<'_> {
             HloOp::Abs => {
                 let negated = self.alu(AluOp::Subtract, Scalar::Const(0), s[0], SIGNED, full);
                 let t = self.alu(AluOp::Max, s[0], negated, SIGNED, full);
-                self.narrow(t, ty, if r[0].0 > full.0 { (0, r[0].1.max(-r[0].0)) } else { (full.0, full.1 + 1) })
+                self.narrow(
+                    t,
+                    ty,
+                    if r[0].0 > full.0 { (0, r[0].1.max(-r[0].0)) } else { (full.0, full.1 + 1) },
+                )
             }
             HloOp::Sign => {
                 let above = self.compare(Direction::Gt, s[0], Scalar::Const(0), tag);
@@ -292,7 +303,9 @@ impl Lower<'_> {
             }
             HloOp::Or => self.alu(AluOp::BitwiseOr, s[0], s[1], tag, full),
             HloOp::Xor => self.alu(AluOp::BitwiseXor, s[0], s[1], tag, full),
-            HloOp::Not if ty == HloType::Pred => self.alu(AluOp::BitwiseXor, s[0], Scalar::Const(1), tag, (0, 1)),
+            HloOp::Not if ty == HloType::Pred => {
+                self.alu(AluOp::BitwiseXor, s[0], Scalar::Const(1), tag, (0, 1))
+            }
             HloOp::Not => {
                 let t = self.alu(AluOp::BitwiseXor, s[0], Scalar::Const(-1), tag, full);
                 let wide = if ty.is_signed_int() { full } else { (-1, u32::MAX as i64) };
@@ -311,7 +324,8 @@ impl Lower<'_> {
             },
             HloOp::ShiftLeft | HloOp::ShiftRightLogical | HloOp::ShiftRightArithmetic => {
                 let Scalar::Const(by) = s[1] else {
-                    return self.refuse(&codes::LOWER_DIVISOR, "a register can only be shifted by a constant");
+                    return self
+                        .refuse(&codes::LOWER_DIVISOR, "a register can only be shifted by a constant");
                 };
                 self.shift(inst.op, s[0], by as u64, ty, r[0])
             }
@@ -324,7 +338,8 @@ impl Lower<'_> {
                 }
             },
             other => {
-                return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} of control scalars", other.name()));
+                return self
+                    .refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} of control scalars", other.name()));
             }
         })
     }
@@ -345,7 +360,13 @@ impl Lower<'_> {
             HloOp::ShiftRightLogical => {
                 // The bits of the narrow type, zero-extended, are what moves.
                 let zero_extended = if ty.is_signed_int() && width < 32 && range.0 < 0 {
-                    self.alu(AluOp::BitwiseAnd, x, Scalar::Const((1 << width) - 1), UNSIGNED, (0, (1 << width) - 1))
+                    self.alu(
+                        AluOp::BitwiseAnd,
+                        x,
+                        Scalar::Const((1 << width) - 1),
+                        UNSIGNED,
+                        (0, (1 << width) - 1),
+                    )
                 } else {
                     x
                 };

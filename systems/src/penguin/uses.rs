@@ -112,7 +112,8 @@ impl Uses {
                 }
             }
             op => {
-                let same = matches!(op, HloOp::Copy | HloOp::OptimizationBarrier | HloOp::Reshape | HloOp::Bitcast);
+                let same =
+                    matches!(op, HloOp::Copy | HloOp::OptimizationBarrier | HloOp::Reshape | HloOp::Bitcast);
                 for k in 0..leaf_count(&inst.shape) {
                     share(self, inst.operands[0], k, k, same);
                 }

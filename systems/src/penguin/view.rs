@@ -220,7 +220,8 @@ pub fn engine_pattern(
         _ => matches!(first_partition, 0 | 32 | 64 | 96),
     };
     let inner = merged(&inner);
-    let (mut low, mut high) = (view.offset.rem_euclid(part_elems as i64), view.offset.rem_euclid(part_elems as i64));
+    let (mut low, mut high) =
+        (view.offset.rem_euclid(part_elems as i64), view.offset.rem_euclid(part_elems as i64));
     for (n, s) in &inner {
         let reach = s * (*n as i64 - 1);
         if reach < 0 { low += reach } else { high += reach }
@@ -266,12 +267,8 @@ pub fn dma_dims(
     target: &[(u64, i64)],
     target_side: DmaSide,
 ) -> Option<Vec<(u64, i64, i64)>> {
-    let mut dims: Vec<(u64, i64, i64)> = source
-        .iter()
-        .zip(target)
-        .filter(|(s, _)| s.0 != 1)
-        .map(|(s, t)| (s.0, s.1, t.1))
-        .collect();
+    let mut dims: Vec<(u64, i64, i64)> =
+        source.iter().zip(target).filter(|(s, _)| s.0 != 1).map(|(s, t)| (s.0, s.1, t.1)).collect();
     for (side, pick) in [(source_side, 0), (target_side, 1)] {
         let Some(f) = side.part_elems else { continue };
         let mut cut = Vec::with_capacity(dims.len() + 1);

@@ -26,7 +26,10 @@ pub fn prune(old: &HloModule) -> HloModule {
         for &id in comp.instructions.iter().rev() {
             let inst = old.inst(id);
             let keep = live[id.index()]
-                || matches!(inst.op, HloOp::Parameter | HloOp::Outfeed | HloOp::Infeed | HloOp::Send | HloOp::Recv);
+                || matches!(
+                    inst.op,
+                    HloOp::Parameter | HloOp::Outfeed | HloOp::Infeed | HloOp::Send | HloOp::Recv
+                );
             if !keep {
                 continue;
             }

@@ -49,11 +49,15 @@ pub fn inline(old: &HloModule) -> Result<HloModule, Diagnostic> {
             // The callee was written already, without calls of its own.
             let callee = out.module.comp(callee).clone();
             if out.module.instructions.len() + callee.instructions.len() > MAX_INLINED {
-                return Err(Diagnostic::error(&LOWER_RECURSION, "inlining its calls makes the module too large")
-                    .on(inst.name.clone())
-                    .ordered(id.0));
+                return Err(Diagnostic::error(
+                    &LOWER_RECURSION,
+                    "inlining its calls makes the module too large",
+                )
+                .on(inst.name.clone())
+                .ordered(id.0));
             }
-            let mut here: murre_components::hash::SeededMap<HloId, HloId> = murre_components::hash::seeded_map();
+            let mut here: murre_components::hash::SeededMap<HloId, HloId> =
+                murre_components::hash::seeded_map();
             for (p, operand) in callee.parameters.iter().zip(&inst.operands) {
                 here.insert(*p, out.moved[operand.index()]);
             }

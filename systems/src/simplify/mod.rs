@@ -11,12 +11,22 @@ use crate::pass::{Pass, Stage};
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
-    pass!(Stage::Simplify, inline_calls, "call instructions become the instructions of their computation", "spec/hlo.md 7"),
+    pass!(
+        Stage::Simplify,
+        inline_calls,
+        "call instructions become the instructions of their computation",
+        "spec/hlo.md 7"
+    ),
     pass!(
         Stage::Simplify,
         eliminate_common_subexpressions,
         "equal instructions of a computation become one",
         "design 3"
     ),
-    pass!(Stage::Simplify, eliminate_dead_code, "instructions without readers and unreached computations go", "design 3"),
+    pass!(
+        Stage::Simplify,
+        eliminate_dead_code,
+        "instructions without readers and unreached computations go",
+        "design 3"
+    ),
 ];

@@ -55,7 +55,12 @@ impl Rebuild {
         let comp = old.comp(old_id);
         let parameters = comp.parameters.iter().map(|p| self.moved[p.index()]).collect();
         self.computations[old_id.index()] = self.next_computation();
-        self.module.computations.push(Computation { name: comp.name.clone(), instructions, parameters, root });
+        self.module.computations.push(Computation {
+            name: comp.name.clone(),
+            instructions,
+            parameters,
+            root,
+        });
         if old_id == old.entry {
             self.module.entry = self.computations[old_id.index()];
         }

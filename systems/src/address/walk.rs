@@ -1,0 +1,95 @@
+//! Inserting before instructions: one linear walk over the program that copies the order and lets a pass put new
+//! instructions in front of each one.
+
+use crate::staging::Staging;
+use murre_components::bir::*;
+use murre_components::engine::EngineId;
+use murre_components::ids::*;
+
+/// New instructions and the order that holds them.
+pub struct Walk {
+    /// New rows.
+    pub staging: Staging,
+    /// The new program order.
+    pub order: Vec<InstId>,
+}
+
+impl Walk {
+    /// A walk over a program of `instructions`.
+    pub fn new(staging: Staging, instructions: usize) -> Self {
+        Walk { staging, order: Vec::with_capacity(instructions + instructions / 4) }
+    }
+
+    /// A register on an engine.
+    pub fn reg(
+        &mut self,
+        engine: EngineId,
+        role: RegRole,
+        from: InstFrom,
+        inst: InstId,
+        loc: LocId,
+    ) -> RegId {
+        let mut row = RegRow::new(engine, role, from.hlo);
+        (row.from.inst, row.from.loc) = (inst, loc);
+        self.staging.reg(row)
+    }
+
+    /// Appends an instruction, expanded for `owner`.
+    pub fn push(&mut self, mut row: InstRow, owner: InstId) -> InstId {
+        row.from.owner = owner;
+        let id = self.staging.inst(row, &[], &[]);
+        self.order.push(id);
+        id
+    }
+
+    /// `dst = imm` (`reg_mov`).
+    pub fn move_imm(&mut self, engine: EngineId, hlo: HloId, owner: InstId, dst: RegId, imm: i64) {
+        let mut row = InstRow::new(Opcode::RegisterMove, engine, hlo);
+        row.args = InstArgs { mode: 1, dtype: 8, imm0: imm as u32, ..Default::default() };
+        row.regs.dst = dst;
+        self.push(row, owner);
+    }
+
+    /// `dst = a op imm` (`alu_ri`).
+    pub fn alu_imm(
+        &mut self,
+        engine: EngineId,
+        hlo: HloId,
+        owner: InstId,
+        op: u8,
+        a: RegId,
+        imm: i64,
+        dst: RegId,
+    ) {
+        let mut row = InstRow::new(Opcode::RegisterAlu, engine, hlo);
+        row.args = InstArgs { op0: op, mode: 1, dtype: 8, imm0: imm as u32, ..Default::default() };
+        row.regs = InstRegs { src0: a, src1: RegId::NONE, dst };
+        self.push(row, owner);
+    }
+
+    /// `dst = a op b` (`alu_rr`).
+    pub fn alu_reg(
+        &mut self,
+        engine: EngineId,
+        hlo: HloId,
+        owner: InstId,
+        op: u8,
+        a: RegId,
+        b: RegId,
+        dst: RegId,
+    ) {
+        let mut row = InstRow::new(Opcode::RegisterAlu, engine, hlo);
+        row.args = InstArgs { op0: op, dtype: 8, ..Default::default() };
+        row.regs = InstRegs { src0: a, src1: b, dst };
+        self.push(row, owner);
+    }
+}
+
+/// Wire codes of the operators that address code uses (`spec/ir.md 5.1`).
+pub mod op {
+    #![allow(missing_docs)]
+    pub const ADD: u8 = 0x04;
+    pub const MULT: u8 = 0x06;
+    pub const DIVIDE: u8 = 0x07;
+    pub const MOD: u8 = 0x1B;
+}
