@@ -1,5 +1,8 @@
 //! murre: a data-oriented compiler for HLO programs with runtime offsets and trip counts.
 #![warn(missing_docs)]
 
+pub mod array;
+pub mod hlo;
+
 pub use murre_components as components;
 pub use murre_systems as systems;

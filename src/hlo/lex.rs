@@ -1,0 +1,327 @@
+//! The lexer of HLO text: bytes in, one token at a time out, each with its place.
+//!
+//! HLO text has few token kinds once numbers, names and dimension lists are all taken as *words*: a word is a run of
+//! letters, digits, `_`, `.` and `-` (an exponent may carry a `+`), and it knows whether `=` follows directly, which
+//! makes it an attribute's name. Comments (`/* */`, `//`) and white space separate tokens and are otherwise skipped.
+//! Facts: `spec/hlo.md 4`.
+
+use murre_components::diag::Span;
+
+/// One token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tok<'a> {
+    /// A name, number or dimension list.
+    Word(&'a str),
+    /// A word directly followed by `=`; the `=` belongs to the token.
+    AttrName(&'a str),
+    /// A quoted text without its quotes, escapes still in it.
+    Str(&'a str),
+    /// A single character of `{}()[],=:?%*`.
+    Punct(u8),
+    /// `->`
+    Arrow,
+    /// `<=`
+    AtMost,
+    /// `...`
+    Ellipsis,
+    /// A character that has no place in HLO text.
+    Bad(char),
+    /// A comment or a quoted text without its end.
+    Open(&'static str),
+    /// The end of the input.
+    End,
+}
+
+/// A token, where it starts and where it ends. Its column is counted on demand ([`Lexer::span`]): a constant can
+/// have a line of many megabytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Token<'a> {
+    /// What it is.
+    pub tok: Tok<'a>,
+    /// Byte offset of its first character.
+    pub start: usize,
+    /// Byte offset behind its last character.
+    pub end: usize,
+    line: u32,
+    line_start: usize,
+}
+
+/// A cursor over HLO text.
+#[derive(Clone)]
+pub struct Lexer<'a> {
+    text: &'a str,
+    at: usize,
+    line: u32,
+    line_start: usize,
+}
+
+fn is_word(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
+}
+
+impl<'a> Lexer<'a> {
+    /// A lexer at the start of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Lexer { text, at: 0, line: 1, line_start: 0 }
+    }
+
+    fn byte(&self, ahead: usize) -> u8 {
+        self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    /// The text between two byte offsets that tokens reported.
+    pub fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or("")
+    }
+
+    fn advance_line(&mut self) {
+        self.line += 1;
+        self.line_start = self.at;
+    }
+
+    /// Skips white space and comments; says when a comment does not end.
+    fn skip_blank(&mut self) -> bool {
+        loop {
+            match (self.byte(0), self.byte(1)) {
+                (b'\n', _) => {
+                    self.at += 1;
+                    self.advance_line();
+                }
+                (b' ' | b'\t' | b'\r' | 0x0c | 0x0b, _) => self.at += 1,
+                (b'/', b'/') => {
+                    while self.at < self.text.len() && self.byte(0) != b'\n' {
+                        self.at += 1;
+                    }
+                }
+                (b'/', b'*') => {
+                    self.at += 2;
+                    while (self.byte(0), self.byte(1)) != (b'*', b'/') {
+                        if self.at >= self.text.len() {
+                            return false;
+                        }
+                        self.at += 1;
+                        if self.text.as_bytes().get(self.at - 1) == Some(&b'\n') {
+                            self.advance_line();
+                        }
+                    }
+                    self.at += 2;
+                }
+                _ => return true,
+            }
+        }
+    }
+
+    /// The next token. After the end it is `End` for ever.
+    pub fn next_token(&mut self) -> Token<'a> {
+        let closed = self.skip_blank();
+        let start = self.at;
+        let (line, line_start) = (self.line, self.line_start);
+        let tok = if closed { self.scan(start) } else { Tok::Open("a comment") };
+        Token { tok, start, end: self.at.min(self.text.len()), line, line_start }
+    }
+
+    /// Line and column of a token, from 1, in characters.
+    pub fn span(&self, token: &Token<'_>) -> Span {
+        let column = self.text.get(token.line_start..token.start).map_or(0, |t| t.chars().count()) as u32 + 1;
+        Span { line: token.line, column }
+    }
+
+    fn scan(&mut self, start: usize) -> Tok<'a> {
+        if start >= self.text.len() {
+            return Tok::End;
+        }
+        let first = self.byte(0);
+        match first {
+            b'.' if self.byte(1) == b'.' && self.byte(2) == b'.' => {
+                self.at += 3;
+                Tok::Ellipsis
+            }
+            b'-' if self.byte(1) == b'>' => {
+                self.at += 2;
+                Tok::Arrow
+            }
+            b'<' if self.byte(1) == b'=' => {
+                self.at += 2;
+                Tok::AtMost
+            }
+            b'"' => self.scan_text(),
+            b if is_word(b) && b != b'.' => self.scan_word(start),
+            b'{' | b'}' | b'(' | b')' | b'[' | b']' | b',' | b'=' | b':' | b'?' | b'%' | b'*' | b'<'
+            | b'>' | b'@' => {
+                self.at += 1;
+                Tok::Punct(first)
+            }
+            _ => {
+                let c = self.text.get(start..).and_then(|t| t.chars().next()).unwrap_or('\0');
+                self.at += c.len_utf8();
+                Tok::Bad(c)
+            }
+        }
+    }
+
+    fn scan_word(&mut self, start: usize) -> Tok<'a> {
+        let numeric = matches!(self.byte(0), b'0'..=b'9' | b'-');
+        while is_word(self.byte(0)) || numeric && self.byte(0) == b'+' && self.after_exponent() {
+            if self.byte(0) == b'-' && self.byte(1) == b'>' || self.text[self.at..].starts_with("...") {
+                break;
+            }
+            self.at += 1;
+        }
+        let word = &self.text[start..self.at];
+        if self.byte(0) == b'=' {
+            self.at += 1;
+            return Tok::AttrName(word);
+        }
+        Tok::Word(word)
+    }
+
+    fn after_exponent(&self) -> bool {
+        self.at > 0 && matches!(self.text.as_bytes().get(self.at - 1), Some(b'e' | b'E'))
+    }
+
+    fn scan_text(&mut self) -> Tok<'a> {
+        let start = self.at + 1;
+        self.at = start;
+        loop {
+            match self.byte(0) {
+                _ if self.at >= self.text.len() => return Tok::Open("a quoted text"),
+                b'"' => {
+                    let text = self.slice(start, self.at);
+                    self.at += 1;
+                    return Tok::Str(text);
+                }
+                b'\\' => self.at += 2,
+                b'\n' => {
+                    self.at += 1;
+                    self.advance_line();
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+}
+
+/// The text that an escaped quoted text stands for (`\n`, `\t`, `\"`, `\'`, `\\`, octal `\303`, hex `\xc3`).
+pub fn unescape(text: &str) -> String {
+    if !text.contains('\\') {
+        return text.to_owned();
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while let Some(&b) = bytes.get(i) {
+        i += 1;
+        if b != b'\\' {
+            out.push(b);
+            continue;
+        }
+        let escaped = bytes.get(i).copied().unwrap_or(b'\\');
+        i += 1;
+        match escaped {
+            b'n' => out.push(b'\n'),
+            b't' => out.push(b'\t'),
+            b'r' => out.push(b'\r'),
+            b'0'..=b'7' => {
+                let mut value = u32::from(escaped - b'0');
+                for _ in 0..2 {
+                    if let Some(d @ b'0'..=b'7') = bytes.get(i) {
+                        value = value * 8 + u32::from(d - b'0');
+                        i += 1;
+                    }
+                }
+                out.push(value as u8);
+            }
+            b'x' => {
+                let mut value = 0;
+                for _ in 0..2 {
+                    if let Some(d) = bytes.get(i).and_then(|d| (*d as char).to_digit(16)) {
+                        value = value * 16 + d;
+                        i += 1;
+                    }
+                }
+                out.push(value as u8);
+            }
+            other => out.push(other),
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// The escaped form of a text, which [`unescape`] takes back.
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<Tok<'_>> {
+        let mut lexer = Lexer::new(text);
+        let mut out = Vec::new();
+        loop {
+            match lexer.next_token().tok {
+                Tok::End => return out,
+                t => out.push(t),
+            }
+        }
+    }
+
+    #[test]
+    fn tokens_of_an_instruction() {
+        assert_eq!(
+            words("%a.1 = f32[<=2]{0} /* x */ add(b-c), k=1 // end\n"),
+            [
+                Tok::Punct(b'%'),
+                Tok::Word("a.1"),
+                Tok::Punct(b'='),
+                Tok::Word("f32"),
+                Tok::Punct(b'['),
+                Tok::AtMost,
+                Tok::Word("2"),
+                Tok::Punct(b']'),
+                Tok::Punct(b'{'),
+                Tok::Word("0"),
+                Tok::Punct(b'}'),
+                Tok::Word("add"),
+                Tok::Punct(b'('),
+                Tok::Word("b-c"),
+                Tok::Punct(b')'),
+                Tok::Punct(b','),
+                Tok::AttrName("k"),
+                Tok::Word("1"),
+            ]
+        );
+        assert_eq!(words("b01f_01io->b01f {...}").len(), 6);
+        assert_eq!(words("-3.25e+05"), [Tok::Word("-3.25e+05")]);
+        assert_eq!(words("a # b"), [Tok::Word("a"), Tok::Bad('#'), Tok::Word("b")]);
+        assert_eq!(words("/* a"), [Tok::Open("a comment")].repeat(1));
+    }
+
+    #[test]
+    fn places_count_characters_from_one() {
+        let mut lexer = Lexer::new("a\n  \"é\" b");
+        for (line, column) in [(1, 1), (2, 3), (2, 7)] {
+            let token = lexer.next_token();
+            assert_eq!(lexer.span(&token), Span { line, column });
+        }
+    }
+
+    #[test]
+    fn escapes_go_both_ways() {
+        assert_eq!(unescape(r#"q \" \\ \n \303\251"#), "q \" \\ \n é");
+        assert_eq!(unescape(&escape("a\"\\\n\té")), "a\"\\\n\té");
+        assert_eq!(unescape("x\\"), "x\\");
+    }
+}

@@ -1,0 +1,157 @@
+//! The door: HLO text or protos in, a checked [`HloModule`] out, and the printer back to text.
+//!
+//! ```text
+//! bytes --read_module--> HloModule --verify--> faults
+//!                            |
+//!                            +------print_module--> text that reads back to the same module
+//! ```
+
+mod from_proto;
+pub mod infer;
+pub mod lex;
+pub mod number;
+mod print;
+pub mod proto;
+mod proto_attributes;
+mod proto_literal;
+mod text;
+mod verify;
+
+pub use print::print_module;
+pub use text::read_text;
+pub use verify::verify;
+
+use murre_components::diag::{Diagnostic, Span, codes::read};
+use murre_components::hlo::{HloModule, HloOp};
+use prost::Message;
+
+/// Reads a module in whatever form it comes: HLO text, `HloModuleProto`, `HloProto` or `HloSnapshot`, told apart by
+/// content. `origin` names the input in diagnostics. All faults are reported together.
+pub fn read_module(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    if bytes.iter().all(|b| b.is_ascii_whitespace()) {
+        return Err(vec![Diagnostic::error(&read::READ_EMPTY, "the input is empty").in_file(origin)]);
+    }
+    if looks_like_text(bytes) {
+        return match std::str::from_utf8(bytes) {
+            Ok(text) => match foreign_text(text) {
+                Some(fault) => Err(vec![fault.in_file(origin)]),
+                None => read_text(text, origin),
+            },
+            Err(error) => {
+                let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+                let line = good.matches('\n').count() as u32 + 1;
+                let column = good.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u32 + 1;
+                let what = "the text is not UTF-8 here";
+                Err(vec![
+                    Diagnostic::error(&read::READ_SYNTAX, what).in_file(origin).at(Span { line, column }),
+                ])
+            }
+        };
+    }
+    read_proto(bytes, origin)
+}
+
+/// Text has no control characters but white space; a proto has tags that are.
+fn looks_like_text(bytes: &[u8]) -> bool {
+    let start = bytes.iter().position(|b| !b.is_ascii_whitespace()).unwrap_or(0);
+    if bytes[start..].starts_with(b"HloModule ") {
+        return true;
+    }
+    let control = |b: &u8| *b < 0x20 && !b.is_ascii_whitespace() && *b != 0x0b;
+    !bytes.iter().any(control) && std::str::from_utf8(bytes).is_ok()
+}
+
+/// A fault for text that is not HLO at all.
+fn foreign_text(text: &str) -> Option<Diagnostic> {
+    let mut lexer = lex::Lexer::new(text);
+    let first = lexer.next_token();
+    let second = lexer.next_token().tok;
+    let hlo = match first.tok {
+        lex::Tok::Word(
+            "HloModule" | "ENTRY" | "FileNames" | "FunctionNames" | "FileLocations" | "StackFrames",
+        ) => true,
+        lex::Tok::Word(_) => matches!(second, lex::Tok::Punct(b'{' | b'(') | lex::Tok::End),
+        lex::Tok::Punct(b'%') | lex::Tok::Open(_) | lex::Tok::End => true,
+        _ => false,
+    };
+    if hlo {
+        return None;
+    }
+    let fault =
+        Diagnostic::error(&read::READ_FORMAT, "the text does not start like HLO").at(lexer.span(&first));
+    let fault = fault.expected("HloModule, ENTRY or a computation");
+    Some(if text.contains("stablehlo.") || first.tok == lex::Tok::Word("module") {
+        fault.help("this looks like StableHLO: pass the HLO text instead (for JAX: lowered.as_text(dialect=\"hlo\"))")
+    } else {
+        fault
+    })
+}
+
+fn read_proto(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    let whole = |m: &proto::HloModuleProto| m.computations.iter().any(|c| !c.instructions.is_empty());
+    let plain = proto::HloModuleProto::decode(bytes);
+    if let Ok(module) = &plain
+        && whole(module)
+    {
+        return from_proto::convert(module, origin);
+    }
+    let wrapped = proto::HloProto::decode(bytes).ok().and_then(|p| p.hlo_module);
+    let snapshot = || proto::HloSnapshot::decode(bytes).ok().and_then(|s| s.hlo).and_then(|p| p.hlo_module);
+    if let Some(module) = wrapped.filter(whole).or_else(|| snapshot().filter(whole)) {
+        return from_proto::convert(&module, origin);
+    }
+    let fault = if plain.is_ok() {
+        Diagnostic::error(&read::READ_PROTO, "the proto holds no computation")
+    } else if bytes.first() == Some(&0x0a) && bytes.len() > 2 {
+        // Field 1 of every form: a proto that was cut, or damaged.
+        Diagnostic::error(&read::READ_CUT, "the proto is cut short or damaged")
+            .help("compare the file's size with the original's")
+    } else {
+        Diagnostic::error(&read::READ_FORMAT, "the input is binary, but not an HLO proto")
+            .expected("HLO text, HloModuleProto, HloProto or HloSnapshot")
+    };
+    Err(vec![fault.in_file(origin)])
+}
+
+/// Whether an operation is read but refused by the verifier: what talks to other devices, runs in the background, or
+/// has no meaning of its own.
+pub(crate) fn is_refused(op: HloOp) -> bool {
+    use HloOp::*;
+    matches!(
+        op,
+        AddDependency
+            | AllGather
+            | AllGatherDone
+            | AllGatherStart
+            | AllReduce
+            | AllReduceDone
+            | AllReduceStart
+            | AllToAll
+            | AsyncDone
+            | AsyncStart
+            | AsyncUpdate
+            | CollectiveBroadcast
+            | CollectivePermute
+            | CollectivePermuteDone
+            | CollectivePermuteStart
+            | CopyDone
+            | CopyStart
+            | CustomCall
+            | Domain
+            | Fft
+            | Infeed
+            | Outfeed
+            | PartitionId
+            | RaggedAllToAll
+            | RaggedDot
+            | Recv
+            | RecvDone
+            | ReduceScatter
+            | ReplicaId
+            | Rng
+            | RngGetAndUpdateState
+            | Send
+            | SendDone
+            | StochasticConvert
+    )
+}

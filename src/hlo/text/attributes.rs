@@ -1,0 +1,763 @@
+//! Attributes of an instruction: each is read by its name into a [`Value`], then [`Parser::assemble`] takes those that
+//! the opcode has and refuses what is left over.
+//!
+//! Attributes that no result hangs on (sharding, backend_config, precision wishes ...) are kept as written.
+//! Facts: the attribute table of `spec/hlo.md 4`.
+
+use super::{Fault, Parse, Parser};
+use crate::hlo::lex::{Tok, unescape};
+use murre_components::diag::{Span, codes::read};
+use murre_components::hlo::{
+    Attrs, ConvDims, Direction, DotDims, GatherDims, HloOp, ScatterDims, SourceLoc, WindowDim,
+};
+use murre_components::ids::CompId;
+
+/// An attribute's value, by the kind its name has.
+#[derive(Clone, Debug)]
+enum Value {
+    Ints(Vec<i64>),
+    Int(i64),
+    Bool(bool),
+    Float(f32),
+    Word(String),
+    Text(String),
+    Comps(Vec<CompId>),
+    Window(Vec<WindowDim>),
+    Labels(Box<ConvDims>),
+    Padding(Vec<[i64; 3]>),
+    Slices(Vec<[i64; 3]>),
+    Raw,
+}
+
+struct Given<'a> {
+    name: &'a str,
+    at: Span,
+    value: Value,
+    raw: String,
+}
+
+/// The attributes of one instruction as read, before its opcode takes what it has.
+pub(super) struct Bag<'a> {
+    given: Vec<Given<'a>>,
+    opcode: HloOp,
+    at: Span,
+}
+
+/// Attributes that any instruction may have and that are kept as written.
+const KEPT: &[&str] = &[
+    "frontend_attributes",
+    "backend_config",
+    "sharding",
+    "control-predecessors",
+    "result_accuracy",
+    "parameter_replication",
+    "origin",
+    "statistics",
+    "operand_precision",
+    "algorithm",
+    "channel_id",
+    "replica_groups",
+    "schedule",
+    "outer_dimension_partitions",
+    "constrain_layout",
+    "use_global_device_ids",
+    "source_target_pairs",
+    "api_version",
+    "custom_call_has_side_effect",
+    "operand_layout_constraints",
+    "output_to_operand_aliasing",
+    "custom_call_schedule",
+    "literal",
+    "is_host_transfer",
+    "is_cross_program_prefetch",
+    "cross_program_prefetch_index",
+    "infeed_config",
+    "outfeed_config",
+    "outfeed_shape",
+    "fft_type",
+    "fft_length",
+    "distribution",
+    "kind",
+    "domain",
+    "async_execution_thread",
+    "execution_thread",
+    "inferred_dimension",
+    "slice_sizes_list",
+    "delta",
+    "split_dimension",
+    "all_gather_dimension",
+    "precision_config",
+    "lhs_ragged_dims",
+    "rhs_group_dims",
+    "ragged_dims",
+    "metadata_payload",
+    "mode",
+    "collective_device_list",
+    "sparsity",
+    "original_value",
+    "xla_shape",
+    "entry",
+    "exact",
+    "is_composite",
+];
+
+impl<'a> Parser<'a> {
+    /// Reads `, name=value` until there is no more. Returns the location that `metadata` names beside the attributes.
+    pub(super) fn attributes(&mut self, opcode: HloOp, at: Span) -> Parse<(Bag<'a>, SourceLoc)> {
+        let mut bag = Bag { given: Vec::new(), opcode, at };
+        let mut loc = SourceLoc { text_line: at.line, text_column: at.column, ..SourceLoc::default() };
+        while self.eat(b',') {
+            let at = self.span();
+            let Tok::AttrName(name) = self.tok.tok else { return Err(self.unexpected("an attribute")) };
+            self.advance();
+            let start = self.tok.start;
+            if name == "metadata" {
+                self.metadata(&mut loc)?;
+                continue;
+            }
+            let value = match self.attribute_value(name, opcode, at)? {
+                Some(value) => value,
+                None => {
+                    let fault = self.diagnostic(
+                        &read::READ_UNKNOWN_ATTRIBUTE,
+                        at,
+                        format!("unknown attribute '{name}'"),
+                    );
+                    self.raw_value()?;
+                    self.note(fault.found(name).expected(format!("an attribute of {}", opcode.name())))?;
+                    continue;
+                }
+            };
+            let raw = self.lexer.slice(start, self.behind).to_owned();
+            if bag.given.iter().any(|g| g.name == name) {
+                let what = format!("attribute '{name}' is given twice");
+                let fault = self.diagnostic(&read::READ_DUPLICATE, at, what);
+                self.note(fault)?;
+                continue;
+            }
+            bag.given.push(Given { name, at, value, raw });
+        }
+        Ok((bag, loc))
+    }
+
+    fn attribute_value(&mut self, name: &str, opcode: HloOp, at: Span) -> Parse<Option<Value>> {
+        Ok(Some(match name {
+            "dimensions"
+            | "dynamic_slice_sizes"
+            | "offset_dims"
+            | "collapsed_slice_dims"
+            | "start_index_map"
+            | "operand_batching_dims"
+            | "start_indices_batching_dims"
+            | "slice_sizes"
+            | "update_window_dims"
+            | "inserted_window_dims"
+            | "scatter_dims_to_operand_dims"
+            | "input_batching_dims"
+            | "scatter_indices_batching_dims"
+            | "lhs_batch_dims"
+            | "lhs_contracting_dims"
+            | "rhs_batch_dims"
+            | "rhs_contracting_dims" => Value::Ints(self.int_list()?),
+            "index_vector_dim"
+            | "iota_dimension"
+            | "index"
+            | "k"
+            | "feature_index"
+            | "feature_group_count"
+            | "batch_group_count"
+            | "exponent_bits"
+            | "mantissa_bits" => Value::Int(self.int()?),
+            "indices_are_sorted" | "unique_indices" | "is_stable" | "largest" | "lower" | "left_side"
+            | "unit_diagonal" => Value::Bool(self.boolean()?),
+            "direction" | "type" | "transpose_a" => Value::Word(self.word("a word")?.to_owned()),
+            "algorithm" if opcode == HloOp::RngBitGenerator => Value::Word(self.word("a word")?.to_owned()),
+            "epsilon" => {
+                let word = self.word("a number")?;
+                match word.parse() {
+                    Ok(number) => Value::Float(number),
+                    Err(_) => return Err(self.malformed(at, name, "a number")),
+                }
+            }
+            "custom_call_target" => {
+                let Tok::Str(text) = self.tok.tok else { return Err(self.unexpected("a quoted text")) };
+                self.advance();
+                Value::Text(unescape(text))
+            }
+            "to_apply" | "condition" | "body" | "true_computation" | "false_computation" | "select"
+            | "scatter" | "calls" => Value::Comps(vec![self.computation_name(at)?]),
+            "branch_computations" | "called_computations" => {
+                self.expect(b'{')?;
+                let mut comps = Vec::new();
+                while !self.eat(b'}') {
+                    if !comps.is_empty() {
+                        self.expect(b',')?;
+                    }
+                    let at = self.span();
+                    comps.push(self.computation_name(at)?);
+                }
+                Value::Comps(comps)
+            }
+            "window" => Value::Window(self.window(at)?),
+            "dim_labels" => Value::Labels(Box::new(self.dim_labels(at)?)),
+            "padding" => Value::Padding(self.padding(at)?),
+            "slice" => Value::Slices(self.slices()?),
+            _ if KEPT.contains(&name) => {
+                self.raw_value()?;
+                Value::Raw
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    fn malformed(&self, at: Span, name: &str, expected: &str) -> Fault {
+        let what = format!("attribute '{name}' is malformed");
+        Box::new(self.diagnostic(&read::READ_ATTRIBUTE, at, what).expected(expected))
+    }
+
+    fn boolean(&mut self) -> Parse<bool> {
+        match self.tok.tok {
+            Tok::Word("true" | "1") => {
+                self.advance();
+                Ok(true)
+            }
+            Tok::Word("false" | "0") => {
+                self.advance();
+                Ok(false)
+            }
+            _ => Err(self.unexpected("true or false")),
+        }
+    }
+
+    fn int_list(&mut self) -> Parse<Vec<i64>> {
+        self.expect(b'{')?;
+        let mut list = Vec::new();
+        while !self.eat(b'}') {
+            if !list.is_empty() {
+                self.expect(b',')?;
+            }
+            list.push(self.int()?);
+        }
+        Ok(list)
+    }
+
+    /// A computation called by name. One that is not there is noted, and stands as `NONE`.
+    fn computation_name(&mut self, at: Span) -> Parse<CompId> {
+        let name = self.name("a computation's name")?;
+        if let Some(id) = self.computations.get(name) {
+            return Ok(*id);
+        }
+        let what = format!("computation '{name}' is not defined before this call");
+        let fault = self.diagnostic(&read::READ_MISSING_COMPUTATION, at, what).found(name);
+        self.note(fault.help("a computation stands before its callers"))?;
+        Ok(CompId::NONE)
+    }
+
+    fn metadata(&mut self, loc: &mut SourceLoc) -> Parse<()> {
+        self.expect(b'{')?;
+        while !self.eat(b'}') {
+            let Tok::AttrName(key) = self.tok.tok else {
+                return Err(self.unexpected("a metadata field or '}'"));
+            };
+            self.advance();
+            match (key, self.tok.tok) {
+                ("op_name", Tok::Str(text)) => loc.op_name = unescape(text),
+                ("source_file", Tok::Str(text)) => loc.file = unescape(text),
+                ("source_line", Tok::Word(w)) => loc.line = w.parse().unwrap_or(0),
+                ("stack_frame_id", Tok::Word(w)) => {
+                    if let Some((file, line)) = self.tables.resolve(w.parse().unwrap_or(0)) {
+                        loc.file = file.to_owned();
+                        loc.line = u32::try_from(line).unwrap_or(0);
+                    }
+                }
+                _ => {}
+            }
+            self.raw_value()?;
+            self.eat(b',');
+        }
+        Ok(())
+    }
+
+    fn window(&mut self, at: Span) -> Parse<Vec<WindowDim>> {
+        self.expect(b'{')?;
+        let mut dims: Vec<WindowDim> = Vec::new();
+        while !self.eat(b'}') {
+            let Tok::AttrName(key) = self.tok.tok else {
+                return Err(self.unexpected("a window field or '}'"));
+            };
+            self.advance();
+            let word = self.word("a window field's value")?;
+            let parts: Vec<&str> = word.split('x').collect();
+            if dims.is_empty() {
+                let plain = WindowDim {
+                    size: 1,
+                    stride: 1,
+                    pad_low: 0,
+                    pad_high: 0,
+                    window_dilation: 1,
+                    base_dilation: 1,
+                    reversal: false,
+                };
+                dims = vec![plain; parts.len()];
+            }
+            if parts.len() != dims.len() {
+                return Err(self.malformed(at, "window", "as many numbers in each field"));
+            }
+            for (dim, part) in dims.iter_mut().zip(parts) {
+                let filled = match key {
+                    "pad" => part.split_once('_').and_then(|(low, high)| {
+                        (dim.pad_low, dim.pad_high) = (low.parse().ok()?, high.parse().ok()?);
+                        Some(())
+                    }),
+                    "rhs_reversal" => part.parse::<i64>().ok().map(|n| dim.reversal = n != 0),
+                    "size" => part.parse().ok().map(|n| dim.size = n),
+                    "stride" => part.parse().ok().map(|n| dim.stride = n),
+                    "lhs_dilate" => part.parse().ok().map(|n| dim.base_dilation = n),
+                    "rhs_dilate" => part.parse().ok().map(|n| dim.window_dilation = n),
+                    _ => {
+                        return Err(self.malformed(
+                            at,
+                            "window",
+                            "size, stride, pad, lhs_dilate, rhs_dilate or rhs_reversal",
+                        ));
+                    }
+                };
+                if filled.is_none() {
+                    return Err(self.malformed(at, "window", "integers separated by 'x' (pad: low_high)"));
+                }
+            }
+        }
+        Ok(dims)
+    }
+
+    /// `b01f_01io->b01f`: which dimension is batch, feature, or spatial dimension 0, 1 ...
+    fn dim_labels(&mut self, at: Span) -> Parse<ConvDims> {
+        let left = self.word("dim_labels")?;
+        if self.tok.tok != Tok::Arrow {
+            return Err(self.unexpected("'->'"));
+        }
+        self.advance();
+        let output = self.word("the output's dim_labels")?;
+        let sides = left.split_once('_').map(|(input, kernel)| {
+            (positions(input, b'b', b'f'), positions(kernel, b'i', b'o'), positions(output, b'b', b'f'))
+        });
+        let Some((Some(input), Some(kernel), Some(output))) = sides else {
+            return Err(self.malformed(at, "dim_labels", "labels such as b01f_01io->b01f"));
+        };
+        if input.2.len() != kernel.2.len() || input.2.len() != output.2.len() {
+            return Err(self.malformed(at, "dim_labels", "as many spatial dimensions on every side"));
+        }
+        Ok(ConvDims {
+            input_batch: input.0,
+            input_feature: input.1,
+            input_spatial: input.2,
+            kernel_input_feature: kernel.0,
+            kernel_output_feature: kernel.1,
+            kernel_spatial: kernel.2,
+            output_batch: output.0,
+            output_feature: output.1,
+            output_spatial: output.2,
+        })
+    }
+
+    fn padding(&mut self, at: Span) -> Parse<Vec<[i64; 3]>> {
+        let word = self.word("a padding")?;
+        let mut dims = Vec::new();
+        for part in word.split('x') {
+            let numbers: Option<Vec<i64>> = part.split('_').map(|n| n.parse().ok()).collect();
+            match numbers.as_deref() {
+                Some([low, high]) => dims.push([*low, *high, 0]),
+                Some([low, high, interior]) => dims.push([*low, *high, *interior]),
+                _ => {
+                    return Err(self.malformed(
+                        at,
+                        "padding",
+                        "low_high or low_high_interior for each dimension",
+                    ));
+                }
+            }
+        }
+        Ok(dims)
+    }
+
+    fn slices(&mut self) -> Parse<Vec<[i64; 3]>> {
+        self.expect(b'{')?;
+        let mut dims = Vec::new();
+        while !self.eat(b'}') {
+            if !dims.is_empty() {
+                self.expect(b',')?;
+            }
+            self.expect(b'[')?;
+            let start = self.int()?;
+            self.expect(b':')?;
+            let limit = self.int()?;
+            let stride = if self.eat(b':') { self.int()? } else { 1 };
+            self.expect(b']')?;
+            dims.push([start, limit, stride]);
+        }
+        Ok(dims)
+    }
+
+    /// What the opcode means by its attributes: attributes, called computations, and what is kept as written.
+    pub(super) fn assemble(
+        &mut self,
+        mut bag: Bag<'a>,
+    ) -> Parse<(Attrs, Vec<CompId>, Vec<(String, String)>)> {
+        use HloOp::*;
+        let op = bag.opcode;
+        let mut called = Vec::new();
+        let mut missing = Vec::new();
+        let attrs = match op {
+            GetTupleElement => Attrs::GetTupleElement { index: bag.index("index", &mut missing) },
+            Compare => match direction(&bag.text("direction", &mut missing)) {
+                Some(direction) => {
+                    let kind = bag.text("type", &mut Vec::new());
+                    if !matches!(kind.as_str(), "" | "FLOAT" | "SIGNED" | "UNSIGNED" | "TOTALORDER") {
+                        return Err(self.malformed(bag.at, "type", "FLOAT, TOTALORDER, SIGNED or UNSIGNED"));
+                    }
+                    Attrs::Compare { direction, total_order: kind == "TOTALORDER" }
+                }
+                None if missing.is_empty() => {
+                    return Err(self.malformed(bag.at, "direction", "EQ, NE, GE, GT, LE or LT"));
+                }
+                None => Attrs::None,
+            },
+            Broadcast => Attrs::Dimensions(bag.ints("dimensions", &mut Vec::new())),
+            Transpose | Reverse | Concatenate | GetDimensionSize | SetDimensionSize | Reduce | Map => {
+                let optional = matches!(op, Map);
+                let mut absent = Vec::new();
+                let dims = bag.ints("dimensions", &mut absent);
+                if !optional {
+                    missing.append(&mut absent);
+                }
+                if matches!(op, Reduce | Map) {
+                    called.extend(bag.comps("to_apply", &mut missing));
+                }
+                Attrs::Dimensions(dims)
+            }
+            Sort => {
+                called.extend(bag.comps("to_apply", &mut missing));
+                let stable = bag.boolean("is_stable", false);
+                match bag.ints("dimensions", &mut missing).as_slice() {
+                    [dimension] => Attrs::Sort { dimension: *dimension, stable },
+                    [] if !missing.is_empty() => Attrs::None,
+                    _ => return Err(self.malformed(bag.at, "dimensions", "the one dimension to sort along")),
+                }
+            }
+            Iota => Attrs::Iota {
+                dimension: bag.int("iota_dimension").unwrap_or_else(|| {
+                    missing.push("iota_dimension");
+                    0
+                }),
+            },
+            Slice => {
+                let dims = match bag.take("slice") {
+                    Some(Value::Slices(dims)) => dims,
+                    _ => {
+                        missing.push("slice");
+                        Vec::new()
+                    }
+                };
+                Attrs::Slice {
+                    start: dims.iter().map(|d| d[0]).collect(),
+                    limit: dims.iter().map(|d| d[1]).collect(),
+                    stride: dims.iter().map(|d| d[2]).collect(),
+                }
+            }
+            HloOp::DynamicSlice => {
+                Attrs::DynamicSlice { sizes: bag.ints("dynamic_slice_sizes", &mut missing) }
+            }
+            HloOp::Pad => {
+                let dims = match bag.take("padding") {
+                    Some(Value::Padding(dims)) => dims,
+                    _ => {
+                        missing.push("padding");
+                        Vec::new()
+                    }
+                };
+                Attrs::Pad {
+                    low: dims.iter().map(|d| d[0]).collect(),
+                    high: dims.iter().map(|d| d[1]).collect(),
+                    interior: dims.iter().map(|d| d[2]).collect(),
+                }
+            }
+            HloOp::Dot => Attrs::Dot(Box::new(DotDims {
+                lhs_batch: bag.ints("lhs_batch_dims", &mut Vec::new()),
+                rhs_batch: bag.ints("rhs_batch_dims", &mut Vec::new()),
+                lhs_contracting: bag.ints("lhs_contracting_dims", &mut Vec::new()),
+                rhs_contracting: bag.ints("rhs_contracting_dims", &mut Vec::new()),
+            })),
+            HloOp::Gather => {
+                bag.take("indices_are_sorted");
+                Attrs::Gather(Box::new(GatherDims {
+                    offset_dims: bag.ints("offset_dims", &mut missing),
+                    collapsed_slice_dims: bag.ints("collapsed_slice_dims", &mut missing),
+                    start_index_map: bag.ints("start_index_map", &mut missing),
+                    operand_batching_dims: bag.ints("operand_batching_dims", &mut Vec::new()),
+                    start_indices_batching_dims: bag.ints("start_indices_batching_dims", &mut Vec::new()),
+                    index_vector_dim: bag.required_int("index_vector_dim", &mut missing),
+                    slice_sizes: bag.ints("slice_sizes", &mut missing),
+                }))
+            }
+            HloOp::Scatter => {
+                called.extend(bag.comps("to_apply", &mut missing));
+                Attrs::Scatter {
+                    sorted: bag.boolean("indices_are_sorted", false),
+                    unique: bag.boolean("unique_indices", false),
+                    dims: Box::new(ScatterDims {
+                        update_window_dims: bag.ints("update_window_dims", &mut missing),
+                        inserted_window_dims: bag.ints("inserted_window_dims", &mut missing),
+                        scatter_dims_to_operand_dims: bag.ints("scatter_dims_to_operand_dims", &mut missing),
+                        input_batching_dims: bag.ints("input_batching_dims", &mut Vec::new()),
+                        scatter_indices_batching_dims: bag
+                            .ints("scatter_indices_batching_dims", &mut Vec::new()),
+                        index_vector_dim: bag.required_int("index_vector_dim", &mut missing),
+                    }),
+                }
+            }
+            ReduceWindow => {
+                called.extend(bag.comps("to_apply", &mut missing));
+                Attrs::Window(bag.window())
+            }
+            SelectAndScatter => {
+                called.extend(bag.comps("select", &mut missing));
+                called.extend(bag.comps("scatter", &mut missing));
+                Attrs::Window(bag.window())
+            }
+            HloOp::Convolution => {
+                let window = bag.window();
+                let feature_groups = bag.int("feature_group_count").unwrap_or(1);
+                let batch_groups = bag.int("batch_group_count").unwrap_or(1);
+                match bag.take("dim_labels") {
+                    Some(Value::Labels(dims)) => {
+                        Attrs::Convolution { window, dims, feature_groups, batch_groups }
+                    }
+                    _ => {
+                        missing.push("dim_labels");
+                        Attrs::None
+                    }
+                }
+            }
+            HloOp::TopK => {
+                Attrs::TopK { k: bag.required_int("k", &mut missing), largest: bag.boolean("largest", true) }
+            }
+            BatchNormTraining | BatchNormInference | BatchNormGrad => Attrs::BatchNorm {
+                epsilon: match bag.take("epsilon") {
+                    Some(Value::Float(e)) => e,
+                    _ => {
+                        missing.push("epsilon");
+                        0.0
+                    }
+                },
+                feature_index: bag.required_int("feature_index", &mut missing),
+            },
+            RngBitGenerator => {
+                let algorithm = match bag.text("algorithm", &mut missing).as_str() {
+                    "rng_default" | "" => 0,
+                    "rng_three_fry" => 1,
+                    "rng_philox" => 2,
+                    _ => {
+                        return Err(self.malformed(
+                            bag.at,
+                            "algorithm",
+                            "rng_three_fry, rng_philox or rng_default",
+                        ));
+                    }
+                };
+                Attrs::Rng { algorithm }
+            }
+            HloOp::ReducePrecision => Attrs::ReducePrecision {
+                exponent_bits: bag.index("exponent_bits", &mut missing),
+                mantissa_bits: bag.index("mantissa_bits", &mut missing),
+            },
+            HloOp::CustomCall => {
+                for name in ["to_apply", "called_computations", "calls"] {
+                    called.extend(bag.comps(name, &mut Vec::new()));
+                }
+                let config = bag.given.iter().find(|g| g.name == "backend_config").map(|g| g.raw.clone());
+                Attrs::CustomCall {
+                    target: bag.text("custom_call_target", &mut missing),
+                    config: config.map(|c| unquoted(&c)).unwrap_or_default(),
+                }
+            }
+            HloOp::TriangularSolve => Attrs::TriangularSolve {
+                left_side: bag.boolean("left_side", false),
+                lower: bag.boolean("lower", false),
+                unit_diagonal: bag.boolean("unit_diagonal", false),
+                transpose_a: match bag.text("transpose_a", &mut Vec::new()).as_str() {
+                    "" => 0,
+                    "NO_TRANSPOSE" => 1,
+                    "TRANSPOSE" => 2,
+                    "ADJOINT" => 3,
+                    _ => {
+                        return Err(self.malformed(
+                            bag.at,
+                            "transpose_a",
+                            "NO_TRANSPOSE, TRANSPOSE or ADJOINT",
+                        ));
+                    }
+                },
+            },
+            HloOp::Cholesky => Attrs::Cholesky { lower: bag.boolean("lower", false) },
+            While => {
+                called.extend(bag.comps("body", &mut missing));
+                called.extend(bag.comps("condition", &mut missing));
+                Attrs::None
+            }
+            Conditional => {
+                called.extend(bag.comps("branch_computations", &mut Vec::new()));
+                if called.is_empty() {
+                    called.extend(bag.comps("true_computation", &mut missing));
+                    called.extend(bag.comps("false_computation", &mut missing));
+                }
+                Attrs::None
+            }
+            Call => {
+                called.extend(bag.comps("to_apply", &mut missing));
+                Attrs::None
+            }
+            Fusion => {
+                called.extend(bag.comps("calls", &mut missing));
+                Attrs::None
+            }
+            // What works on several devices or in the background is read, kept as written, and refused later.
+            _ => {
+                for name in ["to_apply", "calls", "called_computations"] {
+                    called.extend(bag.comps(name, &mut Vec::new()));
+                }
+                match bag.take("dimensions") {
+                    Some(Value::Ints(dims)) if crate::hlo::is_refused(op) => Attrs::Dimensions(dims),
+                    Some(Value::Ints(_)) => {
+                        let what = format!("{} has no attribute 'dimensions'", op.name());
+                        let fault =
+                            self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, bag.at, what).found("dimensions");
+                        self.note(fault)?;
+                        Attrs::None
+                    }
+                    _ => Attrs::None,
+                }
+            }
+        };
+        for name in missing {
+            let what = format!("{} needs the attribute '{name}'", op.name());
+            let fault = self.diagnostic(&read::READ_ATTRIBUTE, bag.at, what).expected(format!("{name}=..."));
+            self.note(fault)?;
+        }
+        let mut extra = Vec::new();
+        for given in bag.given {
+            if matches!(given.value, Value::Raw) || crate::hlo::is_refused(op) {
+                extra.push((given.name.to_owned(), given.raw));
+            } else {
+                let what = format!("{} has no attribute '{}'", op.name(), given.name);
+                let fault = self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, given.at, what).found(given.name);
+                self.note(fault.expected(format!("an attribute of {}", op.name())))?;
+            }
+        }
+        Ok((attrs, called, extra))
+    }
+}
+
+impl Bag<'_> {
+    fn take(&mut self, name: &str) -> Option<Value> {
+        let at = self.given.iter().position(|g| g.name == name)?;
+        Some(self.given.remove(at).value)
+    }
+
+    fn ints(&mut self, name: &'static str, missing: &mut Vec<&'static str>) -> Vec<i64> {
+        match self.take(name) {
+            Some(Value::Ints(list)) => list,
+            _ => {
+                missing.push(name);
+                Vec::new()
+            }
+        }
+    }
+
+    fn int(&mut self, name: &str) -> Option<i64> {
+        match self.take(name) {
+            Some(Value::Int(n)) => Some(n),
+            _ => None,
+        }
+    }
+
+    fn required_int(&mut self, name: &'static str, missing: &mut Vec<&'static str>) -> i64 {
+        self.int(name).unwrap_or_else(|| {
+            missing.push(name);
+            0
+        })
+    }
+
+    /// A number that fits `u32`; one that does not becomes the largest, which no shape has.
+    fn index(&mut self, name: &'static str, missing: &mut Vec<&'static str>) -> u32 {
+        u32::try_from(self.required_int(name, missing)).unwrap_or(u32::MAX)
+    }
+
+    fn boolean(&mut self, name: &str, default: bool) -> bool {
+        match self.take(name) {
+            Some(Value::Bool(b)) => b,
+            _ => default,
+        }
+    }
+
+    fn text(&mut self, name: &'static str, missing: &mut Vec<&'static str>) -> String {
+        match self.take(name) {
+            Some(Value::Word(w) | Value::Text(w)) => w,
+            _ => {
+                missing.push(name);
+                String::new()
+            }
+        }
+    }
+
+    fn comps(&mut self, name: &'static str, missing: &mut Vec<&'static str>) -> Vec<CompId> {
+        match self.take(name) {
+            Some(Value::Comps(comps)) => comps,
+            _ => {
+                missing.push(name);
+                Vec::new()
+            }
+        }
+    }
+
+    fn window(&mut self) -> Vec<WindowDim> {
+        match self.take("window") {
+            Some(Value::Window(dims)) => dims,
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn direction(word: &str) -> Option<Direction> {
+    Some(match word {
+        "EQ" => Direction::Eq,
+        "NE" => Direction::Ne,
+        "GE" => Direction::Ge,
+        "GT" => Direction::Gt,
+        "LE" => Direction::Le,
+        "LT" => Direction::Lt,
+        _ => return None,
+    })
+}
+
+/// The contents of a quoted text; anything else as it is.
+fn unquoted(raw: &str) -> String {
+    match raw.strip_prefix('"').and_then(|r| r.strip_suffix('"')) {
+        Some(inner) => unescape(inner),
+        None => raw.to_owned(),
+    }
+}
+
+/// Positions of the two letters and of the digits 0, 1, ... in a label; `None` unless each occurs exactly once.
+fn positions(label: &str, first: u8, second: u8) -> Option<(i64, i64, Vec<i64>)> {
+    let place = |c: u8| {
+        let mut at = label.bytes().enumerate().filter(|(_, b)| *b == c).map(|(i, _)| i as i64);
+        match (at.next(), at.next()) {
+            (Some(i), None) => Some(i),
+            _ => None,
+        }
+    };
+    let spatial = (0..label.len().saturating_sub(2))
+        .map(|d| place(b'0'.checked_add(u8::try_from(d).ok()?)?))
+        .collect::<Option<Vec<i64>>>()?;
+    Some((place(first)?, place(second)?, spatial))
+}

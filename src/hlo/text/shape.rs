@@ -1,0 +1,144 @@
+//! Shapes of HLO text: `f32[2,<=3]{1,0:T(8,128)}`, `(f32[], (s32[2], pred[]))`, `token[]`.
+//!
+//! Tiles, memory spaces and element sizes in a layout are skipped: they do not change a program's meaning.
+
+use super::{Parse, Parser};
+use crate::hlo::lex::Tok;
+use murre_components::diag::codes::read;
+use murre_components::dtype::HloType;
+use murre_components::hlo::{ArrayShape, Shape, UNBOUNDED};
+
+/// Tuples may nest this deep: what walks or drops a shape recurses.
+pub(crate) const MAX_TUPLE_DEPTH: usize = 64;
+
+impl<'a> Parser<'a> {
+    /// Whether a shape starts at the current token.
+    pub(super) fn at_shape(&self) -> bool {
+        match self.tok.tok {
+            Tok::Punct(b'(') => true,
+            Tok::Word(_) => self.peek() == Tok::Punct(b'['),
+            _ => false,
+        }
+    }
+
+    /// A shape.
+    pub(super) fn shape(&mut self) -> Parse<Shape> {
+        let mut open: Vec<Vec<Shape>> = Vec::new();
+        loop {
+            let mut done = if self.eat(b'(') {
+                if open.len() >= MAX_TUPLE_DEPTH {
+                    let what = format!("tuples nest more than {MAX_TUPLE_DEPTH} deep");
+                    return Err(self.fault(&read::READ_TOO_DEEP, what));
+                }
+                if !self.eat(b')') {
+                    open.push(Vec::new());
+                    continue;
+                }
+                Shape::Tuple(Vec::new())
+            } else {
+                self.leaf_shape()?
+            };
+            loop {
+                let Some(parts) = open.last_mut() else { return Ok(done) };
+                parts.push(done);
+                if self.eat(b',') {
+                    break;
+                }
+                self.expect(b')')?;
+                done = Shape::Tuple(open.pop().unwrap_or_default());
+            }
+        }
+    }
+
+    fn leaf_shape(&mut self) -> Parse<Shape> {
+        let at = self.span();
+        let word = self.word("a shape")?;
+        let Some(ty) = HloType::from_name(word).filter(|t| *t != HloType::Tuple) else {
+            let fault = self.diagnostic(&read::READ_SHAPE, at, format!("'{word}' is no element type"));
+            return Err(Box::new(fault.found(word).expected("an element type such as f32, s32 or pred")));
+        };
+        self.expect(b'[')?;
+        let (mut dims, mut dynamic) = (Vec::new(), Vec::new());
+        while !self.eat(b']') {
+            if !dims.is_empty() {
+                self.expect(b',')?;
+            }
+            if self.eat(b'?') {
+                dims.push(UNBOUNDED);
+                dynamic.push(true);
+                continue;
+            }
+            let bounded = self.tok.tok == Tok::AtMost;
+            if bounded {
+                self.advance();
+            }
+            let at = self.span();
+            let extent = self.int()?;
+            if extent < 0 {
+                let fault = self.diagnostic(&read::READ_SHAPE, at, "a dimension's extent is negative");
+                return Err(Box::new(fault.found(extent.to_string())));
+            }
+            dims.push(extent);
+            dynamic.push(bounded);
+        }
+        if !dynamic.contains(&true) {
+            dynamic.clear();
+        }
+        let layout = if self.at_layout() { self.layout(dims.len())? } else { Vec::new() };
+        Ok(match ty {
+            HloType::Token => Shape::Token,
+            HloType::Opaque => Shape::Opaque,
+            _ => Shape::Array(ArrayShape { ty, dims, dynamic, layout }),
+        })
+    }
+
+    /// A `{` behind a shape opens a layout, or a computation's body behind its signature.
+    fn at_layout(&self) -> bool {
+        self.is(b'{')
+            && match self.peek() {
+                Tok::Word(w) => w.bytes().all(|b| b.is_ascii_digit()),
+                Tok::Punct(b'}' | b':') => true,
+                _ => false,
+            }
+    }
+
+    fn layout(&mut self, rank: usize) -> Parse<Vec<i64>> {
+        let at = self.span();
+        self.expect(b'{')?;
+        let mut order = Vec::new();
+        let mut seen = vec![false; rank];
+        while let Tok::Word(_) = self.tok.tok {
+            let d = self.int()?;
+            match usize::try_from(d).ok().and_then(|d| seen.get_mut(d)) {
+                Some(slot) if !*slot => *slot = true,
+                _ => return Err(self.bad_layout(at, rank)),
+            }
+            order.push(d);
+            if !self.eat(b',') {
+                break;
+            }
+        }
+        if self.eat(b':') {
+            while !self.is(b'}') {
+                if matches!(self.tok.tok, Tok::End | Tok::Open(_) | Tok::Bad(_)) {
+                    return Err(self.unexpected("'}'"));
+                }
+                self.advance();
+            }
+        }
+        self.expect(b'}')?;
+        if order.len() != rank
+            || rank == 0 && self.lexer.slice(self.behind.saturating_sub(2), self.behind) == "{}"
+        {
+            return Err(self.bad_layout(at, rank));
+        }
+        Ok(order)
+    }
+
+    fn bad_layout(&self, at: murre_components::diag::Span, rank: usize) -> super::Fault {
+        let what = "a layout must name every dimension once (a scalar has none)";
+        Box::new(
+            self.diagnostic(&read::READ_SHAPE, at, what).expected(format!("an order of {rank} dimensions")),
+        )
+    }
+}
