@@ -3,3 +3,5 @@
 
 pub use murre_components as components;
 pub use murre_systems as systems;
+
+pub mod artifact;

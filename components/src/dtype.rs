@@ -132,7 +132,15 @@ impl HloType {
         matches!(self, F16 | F32 | F64 | Bf16)
             || matches!(
                 self,
-                F8E5M2 | F8E4M3Fn | F8E4M3B11Fnuz | F8E5M2Fnuz | F8E4M3Fnuz | F8E4M3 | F8E3M4 | F4E2M1Fn | F8E8M0Fnu
+                F8E5M2
+                    | F8E4M3Fn
+                    | F8E4M3B11Fnuz
+                    | F8E5M2Fnuz
+                    | F8E4M3Fnuz
+                    | F8E4M3
+                    | F8E3M4
+                    | F4E2M1Fn
+                    | F8E8M0Fnu
             )
     }
 

@@ -84,7 +84,9 @@ impl Shape {
     pub fn same(&self, other: &Shape) -> bool {
         match (self, other) {
             (Shape::Array(a), Shape::Array(b)) => a.same(b),
-            (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y)),
+            (Shape::Tuple(a), Shape::Tuple(b)) => {
+                a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.same(y))
+            }
             (Shape::Token, Shape::Token) | (Shape::Opaque, Shape::Opaque) => true,
             _ => false,
         }
@@ -372,29 +374,81 @@ pub struct ConvDims {
 pub enum Attrs {
     #[default]
     None,
-    Parameter { number: u32 },
+    Parameter {
+        number: u32,
+    },
     Constant(Arc<Literal>),
-    GetTupleElement { index: u32 },
-    Compare { direction: Direction, total_order: bool },
+    GetTupleElement {
+        index: u32,
+    },
+    Compare {
+        direction: Direction,
+        total_order: bool,
+    },
     /// broadcast, transpose, reverse, concatenate, reduce, sort, map, get-/set-dimension-size.
     Dimensions(Vec<i64>),
-    Iota { dimension: i64 },
-    Slice { start: Vec<i64>, limit: Vec<i64>, stride: Vec<i64> },
-    DynamicSlice { sizes: Vec<i64> },
-    Pad { low: Vec<i64>, high: Vec<i64>, interior: Vec<i64> },
+    Iota {
+        dimension: i64,
+    },
+    Slice {
+        start: Vec<i64>,
+        limit: Vec<i64>,
+        stride: Vec<i64>,
+    },
+    DynamicSlice {
+        sizes: Vec<i64>,
+    },
+    Pad {
+        low: Vec<i64>,
+        high: Vec<i64>,
+        interior: Vec<i64>,
+    },
     Dot(Box<DotDims>),
     Gather(Box<GatherDims>),
-    Scatter { dims: Box<ScatterDims>, sorted: bool, unique: bool },
+    Scatter {
+        dims: Box<ScatterDims>,
+        sorted: bool,
+        unique: bool,
+    },
     Window(Vec<WindowDim>),
-    Convolution { window: Vec<WindowDim>, dims: Box<ConvDims>, feature_groups: i64, batch_groups: i64 },
-    Sort { dimension: i64, stable: bool },
-    TopK { k: i64, largest: bool },
-    BatchNorm { epsilon: f32, feature_index: i64 },
-    Rng { algorithm: u8 },
-    ReducePrecision { exponent_bits: u32, mantissa_bits: u32 },
-    CustomCall { target: String, config: String },
-    TriangularSolve { left_side: bool, lower: bool, unit_diagonal: bool, transpose_a: u8 },
-    Cholesky { lower: bool },
+    Convolution {
+        window: Vec<WindowDim>,
+        dims: Box<ConvDims>,
+        feature_groups: i64,
+        batch_groups: i64,
+    },
+    Sort {
+        dimension: i64,
+        stable: bool,
+    },
+    TopK {
+        k: i64,
+        largest: bool,
+    },
+    BatchNorm {
+        epsilon: f32,
+        feature_index: i64,
+    },
+    Rng {
+        algorithm: u8,
+    },
+    ReducePrecision {
+        exponent_bits: u32,
+        mantissa_bits: u32,
+    },
+    CustomCall {
+        target: String,
+        config: String,
+    },
+    TriangularSolve {
+        left_side: bool,
+        lower: bool,
+        unit_diagonal: bool,
+        transpose_a: u8,
+    },
+    Cholesky {
+        lower: bool,
+    },
 }
 
 /// A literal array (row-major in logical order, little-endian elements, `HloType::bytes` each) or a tuple of them.

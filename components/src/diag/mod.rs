@@ -164,9 +164,7 @@ impl Diagnostics {
     /// Takes them out, ordered by ordinal, code and message: the same order at any thread count.
     pub fn take(&self) -> Vec<Diagnostic> {
         let mut all = std::mem::take(&mut *self.0.lock());
-        all.sort_by(|a, b| {
-            (a.ordinal, a.code.id, &a.message).cmp(&(b.ordinal, b.code.id, &b.message))
-        });
+        all.sort_by(|a, b| (a.ordinal, a.code.id, &a.message).cmp(&(b.ordinal, b.code.id, &b.message)));
         all
     }
 }

@@ -42,10 +42,21 @@ pub(crate) use codes;
 
 /// Every registered code, in order.
 pub fn all() -> impl Iterator<Item = Code> {
-    [read::ALL, verify::ALL, eval::ALL, lower::ALL, resource::ALL, artifact::ALL, sim::ALL, isa::ALL, cli::ALL, internal::ALL]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        read::ALL,
+        verify::ALL,
+        eval::ALL,
+        lower::ALL,
+        resource::ALL,
+        artifact::ALL,
+        sim::ALL,
+        isa::ALL,
+        cli::ALL,
+        internal::ALL,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// The code with this id.
