@@ -6,3 +6,5 @@ pub mod hlo;
 
 pub use murre_components as components;
 pub use murre_systems as systems;
+
+pub mod artifact;
