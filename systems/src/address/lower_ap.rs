@@ -164,3 +164,142 @@ fn convert_sym_ap(
     }
     Ok(Survivors { address: addr, ap_offset, sub_tensor })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::CompileOptions;
+    use crate::staging::Operand;
+    use murre_components::dtype::DType;
+    use murre_components::engine::EngineId;
+    use murre_components::hlo::HloModule;
+
+    /// One instruction with a symbolic input over `terms` registers, on a location of `parts x elems`.
+    fn lowered(space: Space, op: Opcode, dtype: DType, coefs: &[i64], c: i64) -> Vec<String> {
+        let mut world = crate::Compiler::new(HloModule::default(), CompileOptions::default()).world;
+        let engine = if op == Opcode::Matmult { EngineId::Pe } else { EngineId::Dve };
+        let mut s = Staging::new(&world);
+        let mut row = LocRow::new(space, dtype, 4, 96, HloId(0));
+        row.place.address = 0x5000;
+        let loc = s.loc(row);
+        let regs: Vec<RegId> = coefs.iter().map(|_| s.reg(RegRow::new(engine, RegRole::Scalar, HloId(0)))).collect();
+        let (tile, block) = {
+            let mut exprs = world.resource_mut::<Exprs>();
+            let terms: Vec<_> = regs.iter().map(|r| exprs.intern(Expr::RuntimeInt(*r))).collect();
+            (exprs.affine(terms.into_iter().zip(coefs.iter().copied()), c), exprs.constant(0))
+        };
+        let payload = world
+            .resource_mut::<Payloads>()
+            .0
+            .insert(Payload::Symbolic(SymbolicAddress { tile, block }));
+        let fixed = Operand {
+            loc,
+            offset: 0,
+            dtype,
+            pattern: ApPattern::new([(96, 1), (1, 8)]).unwrap(),
+            kind: ApKind::Physical,
+            payload: PayloadKey::default(),
+            flags: 0,
+        };
+        let symbolic = Operand { kind: ApKind::Symbolic, payload, ..fixed.clone() };
+        let mut row = InstRow::new(op, engine, HloId(0));
+        row.head.flags = InstHead::DYNAMIC;
+        let inputs = if op == Opcode::Matmult { vec![fixed.clone(), symbolic] } else { vec![symbolic] };
+        let id = s.inst(row, &[fixed], &inputs);
+        s.flush(&mut world);
+        world.insert_resource(Order(vec![id]));
+        lower_ap(&mut world);
+        assert!(!world.resource::<murre_components::diag::Diagnostics>().has_errors());
+        let order = world.resource::<Order>().0.clone();
+        let mut names = world.query::<(&RegHead, &RegFrom)>();
+        let names: Vec<&'static str> = names.iter(&world).map(|(h, _)| h.role.suffix()).collect();
+        let mut insts = world.query::<(&InstHead, &InstArgs, &InstRegs)>();
+        let rows: Vec<_> = insts.iter(&world).map(|(h, a, r)| (*h, *a, *r)).collect();
+        let mut aps = world.query::<(&ApHead, &ApDynamic)>();
+        let registers = aps.iter(&world).filter(|(h, _)| h.kind == ApKind::Register).count();
+        assert_eq!(registers, 1);
+        order
+            .iter()
+            .map(|id| {
+                let (h, a, r) = rows[id.index()];
+                let name = |r: RegId| if r.is_some() { names[r.index()] } else { "-" };
+                match h.op {
+                    Opcode::RegisterMove => format!("mov {} {}", name(r.dst), a.imm0),
+                    Opcode::RegisterAlu if a.mode == 1 => {
+                        format!("{:02x} {} {} {}", a.op0, name(r.dst), name(r.src0), a.imm0)
+                    }
+                    Opcode::RegisterAlu => {
+                        format!("{:02x} {} {} {}", a.op0, name(r.dst), name(r.src0), name(r.src1))
+                    }
+                    other => other.name().to_string(),
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_sequence_for_sbuf() {
+        let expected = [
+            "mov RegAPOffset 5",
+            "06 RegTemp Scalar 8",
+            "04 RegAPOffset RegAPOffset RegTemp",
+            "mov RegSubTensorId 0",
+            "mov RegAPAddr 20480",
+            "07 RegTemp RegAPOffset 96",
+            "06 RegTemp RegTemp 262144",
+            "04 RegAPAddr RegAPAddr RegTemp",
+            "1b RegTemp RegAPOffset 96",
+            "06 RegTemp RegTemp 4",
+            "04 RegAPAddr RegAPAddr RegTemp",
+            "TensorCopy",
+        ];
+        assert_eq!(lowered(Space::Sbuf, Opcode::TensorCopyDynamicSrc, DType::F32, &[8], 5), expected);
+    }
+
+    #[test]
+    fn psum_has_its_own_base_and_stride() {
+        let got = lowered(Space::Psum, Opcode::TensorCopyDynamicDst, DType::F32, &[], 7);
+        assert_eq!(got[0], "mov RegAPOffset 7");
+        assert_eq!(got[2], format!("mov RegAPAddr {}", 0x0200_0000 + 0x5000));
+        assert_eq!(got[4], format!("06 RegTemp RegTemp {}", 0x8000));
+        assert_eq!(got.len(), 10);
+    }
+
+    #[test]
+    fn the_second_operand_of_a_matmult_points_at_its_last_element() {
+        let got = lowered(Space::Sbuf, Opcode::Matmult, DType::Bf16, &[1, 96], 0);
+        assert_eq!(got[got.len() - 2], format!("04 RegAPAddr RegAPAddr {}", 2 * 7));
+        assert_eq!(got.last().map(String::as_str), Some("Matmult"));
+        assert_eq!(got.iter().filter(|l| l.starts_with("06 RegTemp Scalar")).count(), 2);
+    }
+
+    #[test]
+    fn dram_is_refused() {
+        let mut world = crate::Compiler::new(HloModule::default(), CompileOptions::default()).world;
+        let mut s = Staging::new(&world);
+        let loc = s.loc(LocRow::new(Space::Dram, DType::F32, 1, 96, HloId(0)));
+        let (tile, block) = {
+            let mut exprs = world.resource_mut::<Exprs>();
+            (exprs.constant(0), exprs.constant(0))
+        };
+        let payload =
+            world.resource_mut::<Payloads>().0.insert(Payload::Symbolic(SymbolicAddress { tile, block }));
+        let symbolic = Operand {
+            loc,
+            offset: 0,
+            dtype: DType::F32,
+            pattern: ApPattern::new([(96, 1), (1, 8)]).unwrap(),
+            kind: ApKind::Symbolic,
+            payload,
+            flags: 0,
+        };
+        let mut row = InstRow::new(Opcode::TensorCopyDynamicSrc, EngineId::Dve, HloId(0));
+        row.head.flags = InstHead::DYNAMIC;
+        let id = s.inst(row, &[], &[symbolic]);
+        s.flush(&mut world);
+        world.insert_resource(Order(vec![id]));
+        lower_ap(&mut world);
+        let found = world.resource::<murre_components::diag::Diagnostics>().take();
+        assert!(found[0].message.contains("cannot be in DRAM"));
+    }
+}
