@@ -182,16 +182,15 @@ mod tests {
         let mut row = LocRow::new(space, dtype, 4, 96, HloId(0));
         row.place.address = 0x5000;
         let loc = s.loc(row);
-        let regs: Vec<RegId> = coefs.iter().map(|_| s.reg(RegRow::new(engine, RegRole::Scalar, HloId(0)))).collect();
+        let regs: Vec<RegId> =
+            coefs.iter().map(|_| s.reg(RegRow::new(engine, RegRole::Scalar, HloId(0)))).collect();
         let (tile, block) = {
             let mut exprs = world.resource_mut::<Exprs>();
             let terms: Vec<_> = regs.iter().map(|r| exprs.intern(Expr::RuntimeInt(*r))).collect();
             (exprs.affine(terms.into_iter().zip(coefs.iter().copied()), c), exprs.constant(0))
         };
-        let payload = world
-            .resource_mut::<Payloads>()
-            .0
-            .insert(Payload::Symbolic(SymbolicAddress { tile, block }));
+        let payload =
+            world.resource_mut::<Payloads>().0.insert(Payload::Symbolic(SymbolicAddress { tile, block }));
         let fixed = Operand {
             loc,
             offset: 0,
