@@ -53,7 +53,8 @@ pub fn lower_ap(world: &mut World) {
         let diagnostics = world.resource::<Diagnostics>();
         for &id in &order.0 {
             let (head, ops) = (heads[id.index()], operands[id.index()]);
-            if head.flags & InstHead::DYNAMIC == 0 || head.op.is_dma() {
+            let copy = matches!(head.op, Opcode::TensorCopyDynamicSrc | Opcode::TensorCopyDynamicDst);
+            if !copy && (head.flags & InstHead::DYNAMIC == 0 || head.op.is_dma()) {
                 walk.order.push(id);
                 continue;
             }
