@@ -178,7 +178,9 @@ impl<'m> Machine<'m> {
             (Reshape, _, Some(a)) => reshape(a, shape),
             (DynamicReshape, _, Some(a)) => {
                 let sizes: Vec<i64> = t[1..].iter().map(|s| s.first().int()).collect();
-                Some(refill(&a.cut(), shape, &sizes))
+                // XLA reshapes the whole buffers and records the sizes; it does not repack the part in use.
+                let whole = Tensor::new(a.ty, dims.clone(), a.data.clone());
+                Some(sized(whole, shape, |d| sizes[d]))
             }
             (BitcastConvert, _, Some(a)) => Some(bitcast(a, shape)),
             (GetDimensionSize, Attrs::Dimensions(list), Some(a)) => {
@@ -253,9 +255,14 @@ impl<'m> Machine<'m> {
                 let region = Region::new(self.module, inst.called[0]);
                 let (arrays, inits) = halves(&t, a);
                 let result = fold::reduce_window(self, &region, &arrays, &inits, window)?;
-                let own: Vec<i64> =
-                    result.first().map(|r| r.dims.iter().map(|d| *d as i64).collect()).unwrap_or_default();
-                Some(several(result, shape, |d| own[d]))
+                // XLA counts windows without the padding, whatever the window declares.
+                let size = |d: usize| {
+                    let w = &window[d];
+                    let trivial = w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0;
+                    let reach = (w.size - 1) * w.window_dilation + 1;
+                    if trivial { a.size(d) } else { ((a.size(d) - reach).div_euclid(w.stride) + 1).max(0) }
+                };
+                Some(several(result, shape, size))
             }
             (SelectAndScatter, Attrs::Window(window), Some(a)) if a.extents() == a.dims => {
                 let regions =
@@ -296,8 +303,7 @@ impl<'m> Machine<'m> {
                 let Shape::Tuple(parts) = shape else { return Ok(None) };
                 let Some(bits) = parts.get(1).and_then(|p| p.array()) else { return Ok(None) };
                 let state: Vec<u64> = (0..a.data.len()).map(|i| a.data.get(i).int() as u64).collect();
-                let (values, next) =
-                    random::bits(*algorithm, &state, bits.ty.bits(), bits.elements() as usize);
+                let (values, next) = random::bits(*algorithm, &state, bits.ty.bits(), &usizes(&bits.dims));
                 let next = Data::Int(next.into_iter().map(|v| v as i64).collect());
                 let values =
                     Data::Int(values.into_iter().map(|v| super::tensor::wrap(bits.ty, v as i64)).collect());

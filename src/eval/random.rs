@@ -1,5 +1,7 @@
 //! rng-bit-generator: Threefry-2x32 and Philox-4x32 as XLA expands them. Facts: `spec/hlo.md 7`.
 
+use super::tensor::{count_up, strides};
+
 /// 20 rounds of Threefry-2x32.
 fn threefry([k0, k1]: [u32; 2], [mut x, mut y]: [u32; 2]) -> [u32; 2] {
     const ROTATIONS: [[u32; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
@@ -34,10 +36,11 @@ fn halves(word: u64) -> [u32; 2] {
 }
 
 /// `n` values of `bits` bits and the new state; `algorithm` as in the proto (0 default, 1 three_fry, 2 philox).
-pub(crate) fn bits(algorithm: u8, state: &[u64], bits: u32, n: usize) -> (Vec<u64>, Vec<u64>) {
+pub(crate) fn bits(algorithm: u8, state: &[u64], bits: u32, dims: &[usize]) -> (Vec<u64>, Vec<u64>) {
+    let n: usize = dims.iter().product();
     let key = halves(state.first().copied().unwrap_or(0));
     if algorithm == 1 || algorithm == 0 && state.len() == 2 {
-        return three_fry_bits(key, state, bits, n);
+        return three_fry_bits(key, state, bits, dims);
     }
     let mut counter =
         u128::from(state.get(1).copied().unwrap_or(0)) | u128::from(state.get(2).copied().unwrap_or(0)) << 64;
@@ -57,17 +60,34 @@ pub(crate) fn bits(algorithm: u8, state: &[u64], bits: u32, n: usize) -> (Vec<u6
     (values, next)
 }
 
-/// Each counter gives two words; the first words of all come before the second words of all.
-fn three_fry_bits(key: [u32; 2], state: &[u64], bits: u32, n: usize) -> (Vec<u64>, Vec<u64>) {
+/// A 64-bit value takes the two words of one counter. Of narrower values, the two words of a counter are neighbours
+/// along the first even dimension, or along the longest one when all are odd; counters run over the halved shape.
+fn three_fry_bits(key: [u32; 2], state: &[u64], bits: u32, dims: &[usize]) -> (Vec<u64>, Vec<u64>) {
     let start = state.get(1).copied().unwrap_or(0);
-    let blocks = if bits == 64 { n } else { n.div_ceil(2) };
-    let pairs: Vec<[u32; 2]> =
-        (0..blocks as u64).map(|i| threefry(key, halves(start.wrapping_add(i)))).collect();
-    let values = match bits {
-        64 => pairs.iter().map(|[x, y]| u64::from(*x) | u64::from(*y) << 32).collect(),
-        _ => pairs.iter().map(|p| p[0]).chain(pairs.iter().map(|p| p[1])).take(n).map(u64::from).collect(),
-    };
-    (values, vec![state.first().copied().unwrap_or(0), start.wrapping_add(blocks as u64)])
+    let words = |i: u64| threefry(key, halves(start.wrapping_add(i)));
+    let n: usize = dims.iter().product();
+    if bits == 64 {
+        let values = (0..n as u64).map(words).map(|[x, y]| u64::from(x) | u64::from(y) << 32).collect();
+        return (values, vec![state.first().copied().unwrap_or(0), start.wrapping_add(n as u64)]);
+    }
+    let even = dims.iter().position(|d| d % 2 == 0);
+    let longest = (0..dims.len()).rev().max_by_key(|d| dims[*d]);
+    let split = even.or(longest);
+    let mut half = dims.to_vec();
+    if let Some(d) = split {
+        half[d] = half[d].div_ceil(2);
+    }
+    let steps = strides(&half);
+    let mut values = Vec::with_capacity(n);
+    let mut index = vec![0; dims.len()];
+    for _ in 0..n {
+        let place = |d: usize| if Some(d) == split { index[d] / 2 } else { index[d] };
+        let counter: usize = (0..dims.len()).map(|d| place(d) * steps[d]).sum();
+        values.push(u64::from(words(counter as u64)[split.map_or(0, |d| index[d] % 2)]));
+        count_up(&mut index, dims);
+    }
+    let used: usize = half.iter().product();
+    (values, vec![state.first().copied().unwrap_or(0), start.wrapping_add(used as u64)])
 }
 
 #[cfg(test)]
