@@ -355,9 +355,9 @@ mod tests {
     #[test]
     fn integer_rules() {
         assert_eq!(int(Divide, S32, 7, 0), -1);
-        assert_eq!(int(Divide, U32, 7, 0), u32::MAX.into());
+        assert_eq!(int(Divide, U32, 7, 0), i64::from(u32::MAX));
         assert_eq!(int(Remainder, S32, 7, 0), 7);
-        assert_eq!(int(Divide, S32, i32::MIN.into(), -1), i32::MIN.into());
+        assert_eq!(int(Divide, S32, i64::from(i32::MIN), -1), i64::from(i32::MIN));
         assert_eq!(int(Remainder, S64, i64::MIN, -1), 0);
         assert_eq!(int(Divide, S32, -7, 2), -3);
         assert_eq!(int(Remainder, S32, -7, 2), -1);
