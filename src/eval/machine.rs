@@ -6,7 +6,7 @@ use super::tensor::Value;
 use super::{Limits, Outcome};
 use murre_components::diag::{Diagnostic, codes::eval};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{HloInstruction, HloModule, HloOp};
+use murre_components::hlo::{Attrs, HloInstruction, HloModule, HloOp};
 use murre_components::ids::{CompId, HloId};
 
 /// Per-element computations may call per-element computations this deep.
@@ -146,7 +146,7 @@ impl<'m> Machine<'m> {
             match inst.op {
                 HloOp::Parameter => {
                     let number = match inst.attrs {
-                        murre_components::hlo::Attrs::Parameter { number } => number as usize,
+                        Attrs::Parameter { number } => number as usize,
                         _ => 0,
                     };
                     let value = frame.args.get_mut(number).map(|a| std::mem::replace(a, Value::Token));
@@ -198,10 +198,18 @@ impl<'m> Machine<'m> {
     }
 
     fn check_size(&self, inst: &HloInstruction) -> Outcome<()> {
-        let elements: u64 = match &inst.shape {
-            murre_components::hlo::Shape::Array(a) => a.elements(),
-            _ => 0,
+        use HloOp::*;
+        if matches!(inst.op, Parameter | Tuple | GetTupleElement | While | Call | Conditional | Copy) {
+            return Ok(());
+        }
+        // A window is walked element by element, padding included.
+        let window = match &inst.attrs {
+            Attrs::Window(w) | Attrs::Convolution { window: w, .. } => w.as_slice(),
+            _ => &[],
         };
+        let volume = window.iter().fold(1u64, |n, w| n.saturating_mul(w.size.max(0) as u64));
+        let leaves = inst.shape.leaves().into_iter().filter_map(|s| s.array());
+        let elements = leaves.map(|a| a.elements()).fold(volume, u64::max);
         if elements <= self.limits.elements {
             return Ok(());
         }

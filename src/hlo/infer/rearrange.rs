@@ -220,7 +220,8 @@ impl<'m> Inspect<'m> {
         for (d, &extent) in a.dims.iter().enumerate() {
             let between = (extent - 1).max(0).saturating_mul(interior[d]);
             let padded = extent.saturating_add(between).saturating_add(low[d]).saturating_add(high[d]);
-            if interior[d] < 0 || padded < 0 {
+            let sane = |n: i64| n.unsigned_abs() < 1 << 40;
+            if interior[d] < 0 || padded < 0 || ![low[d], high[d], interior[d]].into_iter().all(sane) {
                 let found = format!("{}_{}_{}", low[d], high[d], interior[d]);
                 return self.bad_attribute(
                     &format!("padding of dimension {d} is wrong"),
