@@ -9,3 +9,4 @@ pub use murre_components as components;
 pub use murre_systems as systems;
 
 pub mod artifact;
+pub mod sim;
