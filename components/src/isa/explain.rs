@@ -260,7 +260,10 @@ impl fmt::Display for WordExplanation {
             let rows = self.alignment.iter().filter(|r| r.bytes == Some(n));
             (rows.clone().map(|r| r.dtype).collect(), rows.clone().all(|r| r.aligned))
         };
-        for n in [1, 2, 4, 8] {
+        if self.address.is_none() {
+            writeln!(f, "aligned   looked at when the instruction runs")?;
+        }
+        for n in [1, 2, 4, 8].into_iter().filter(|_| self.address.is_some()) {
             let (names, aligned) = group(n);
             let head = if n == 1 { "aligned" } else { "" };
             let says = if aligned { "yes" } else { "no" };
