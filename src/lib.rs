@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 pub mod array;
+pub mod eval;
 pub mod hlo;
 
 pub use murre_components as components;

@@ -80,3 +80,194 @@ fn printed_text_reads_back() {
         assert_eq!(module, back, "{dir:?}");
     }
 }
+
+fn codes(text: &str) -> Vec<&'static str> {
+    match read_module(text.as_bytes(), "bad") {
+        Ok(module) => verify(&module).iter().map(|d| d.code.id).collect(),
+        Err(faults) => faults.iter().map(|d| d.code.id).collect(),
+    }
+}
+
+/// A module around these lines; `a` is f32[4], `i` is s32[], `add` sums two f32 scalars.
+fn around(lines: &str) -> String {
+    format!(
+        "HloModule m\nadd {{\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT s = f32[] add(x, y)\n}}\n\
+         ENTRY e {{\n  a = f32[4]{{0}} parameter(0)\n  i = s32[] parameter(1)\n{lines}\n}}\n"
+    )
+}
+
+#[test]
+fn every_reading_fault_has_its_code() {
+    let deep = format!("  t = {}f32[]{} parameter(2)", "(".repeat(100), ")".repeat(100));
+    let table: &[(&str, &str)] = &[
+        ("  b = f32[4] ad(a, a)", "MUR0105"),
+        ("  b = f32[4] add(a, a), colour=1", "MUR0106"),
+        ("  b = f32[4] add(a, a), dimensions={0}", "MUR0106"),
+        ("  b = f32[4] add(a, c)\n  c = f32[4] add(a, a)", "MUR0107"),
+        ("  a = f32[4] add(a, a)", "MUR0108"),
+        ("  b = f32[] call(i), to_apply=nowhere", "MUR0109"),
+        ("  b = f32[99] constant({...})", "MUR0110"),
+        ("  b = s8[] constant(200)", "MUR0111"),
+        ("  b = f16[] constant(70000)", "MUR0111"),
+        ("  b = f32[3] constant({1, 2})", "MUR0112"),
+        ("  b = f32[2] constant({ {1, 2} })", "MUR0112"),
+        ("  b = f32[2] parameter(3)", "MUR0113"),
+        ("  b = f32[2] parameter(1)", "MUR0113"),
+        ("  b = f33[2] add(a, a)", "MUR0114"),
+        ("  b = f32[2]{1} add(a, a)", "MUR0114"),
+        ("  b = f32[]{} negate(i)", "MUR0114"),
+        ("  b = reshape(a)", "MUR0114"),
+        ("  b = f32[2] slice(a)", "MUR0117"),
+        ("  b = pred[4] compare(a, a), direction=ABOVE", "MUR0117"),
+        (&deep, "MUR0118"),
+        ("  b = f32[4] add(f32[5] a, a)", "MUR0120"),
+        ("  b=f32[4] add(a, a)", "MUR0103"),
+        ("  s1 = f32[4] add(a, a)", "MUR0103"),
+        ("  b = f32[] constant(0x10)", "MUR0103"),
+        ("  # no comment", "MUR0103"),
+        ("  b = f32[4] add(a, ", "MUR0103"),
+        ("  /* no end", "MUR0104"),
+    ];
+    for (lines, code) in table {
+        assert_eq!(codes(&around(lines)).first(), Some(code), "{lines}");
+    }
+    let whole = around("  b = f32[4] add(a, a)");
+    assert_eq!(codes(&whole), [""; 0]);
+    assert_eq!(codes(&whole[..whole.len() - 3]), ["MUR0104"]);
+    assert_eq!(codes(" \n"), ["MUR0101"]);
+    assert_eq!(codes("/* only a comment */"), ["MUR0101"]);
+    assert_eq!(codes("module @jit_f { }"), ["MUR0102"]);
+    assert_eq!(codes("HloModule m\n"), ["MUR0104"]);
+    assert_eq!(codes(&format!("{whole}ENTRY f {{ z = f32[] parameter(0) }}")), ["MUR0119"]);
+    assert_eq!(read_module(&[1, 2, 3, 0xff], "bad").err().map(|f| f[0].code.id), Some("MUR0102"));
+}
+
+#[test]
+fn faults_are_collected_with_their_places() {
+    let text = around("  b = f32[4] ad(a, a)\n  c = f32[4] add(b, nowhere)\n  d = s8[] constant(200)");
+    let faults = read_module(text.as_bytes(), "bad.txt").err().unwrap_or_default();
+    let places: Vec<_> = faults.iter().map(|f| (f.code.id, f.span.map(|s| (s.line, s.column)))).collect();
+    assert_eq!(
+        places,
+        [("MUR0105", Some((10, 14))), ("MUR0107", Some((11, 21))), ("MUR0111", Some((12, 21)))]
+    );
+    assert!(faults.iter().all(|f| f.file.as_deref() == Some("bad.txt")));
+}
+
+#[test]
+fn every_verifier_fault_has_its_code() {
+    let table: &[(&str, &str)] = &[
+        ("  b = f32[5] add(a, a)", "MUR0201"),
+        ("  b = f32[5] reshape(a)", "MUR0201"),
+        ("  b = f32[4] add(a)", "MUR0202"),
+        ("  b = f32[4] add(a, i)", "MUR0203"),
+        ("  b = f32[4] get-tuple-element(a), index=0", "MUR0203"),
+        ("  b = f32[9] slice(a), slice={[0:9]}", "MUR0204"),
+        ("  b = f32[4] reverse(a), dimensions={1}", "MUR0204"),
+        ("  b = f32[5] dynamic-slice(a, i), dynamic_slice_sizes={5}", "MUR0204"),
+        ("  b = f32[4] while(a), condition=add, body=add", "MUR0205"),
+        ("  b = f32[4] custom-call(a), custom_call_target=\"x\"", "MUR0206"),
+        ("  b = f32[?] parameter(2)", "MUR0206"),
+    ];
+    for (lines, code) in table {
+        assert_eq!(codes(&around(lines)).first(), Some(code), "{lines}");
+    }
+    // All together, each named.
+    let text = around("  b = f32[5] add(a, a)\n  c = f32[4] add(a)\n  d = f32[4] fft(a)");
+    assert_eq!(codes(&text), ["MUR0201", "MUR0202", "MUR0206"]);
+    let mut module = read_module(around("").as_bytes(), "m").expect("a module");
+    module.computations[0].root = murre::components::ids::HloId::new(99);
+    assert_eq!(verify(&module).first().map(|d| d.code.id), Some("MUR0207"));
+}
+
+#[test]
+fn shapes_that_the_operands_give_may_be_left_out() {
+    let module =
+        read_module(around("  b = add(a, a)\n  ROOT t = tuple(b, i)").as_bytes(), "m").expect("a module");
+    assert_eq!(module.inst(module.entry_comp().root).shape.to_string(), "(f32[4], s32[])");
+    assert!(verify(&module).is_empty());
+}
+
+#[test]
+fn protos_that_contradict_themselves() {
+    use murre::hlo::proto::{HloModuleProto, HloProto, HloSnapshot};
+    use prost::Message;
+    let bytes = std::fs::read(fixtures()[0].join("module.hlo.pb")).expect("a proto");
+    let good = HloModuleProto::decode(bytes.as_slice()).expect("a module");
+    let code = |change: &dyn Fn(&mut HloModuleProto)| {
+        let mut proto = good.clone();
+        change(&mut proto);
+        read_module(&proto.encode_to_vec(), "bad").err().map(|f| f[0].code.id)
+    };
+    let last = good.computations.len() - 1;
+    let user =
+        good.computations[last].instructions.iter().position(|i| !i.operand_ids.is_empty()).expect("a user");
+    assert_eq!(code(&|_| {}), None);
+    assert_eq!(code(&|p| p.computations.clear()), Some("MUR0116"));
+    assert_eq!(code(&|p| p.computations[last].root_id = -5), Some("MUR0116"));
+    assert_eq!(code(&|p| p.computations[last].instructions[0].opcode = "ad".into()), Some("MUR0105"));
+    assert_eq!(code(&|p| p.computations[last].instructions[user].operand_ids[0] = -5), Some("MUR0107"));
+    assert_eq!(
+        code(&|p| {
+            let own = p.computations[last].instructions[user].id;
+            p.computations[last].instructions[user].operand_ids[0] = own;
+        }),
+        Some("MUR0115")
+    );
+    assert_eq!(
+        code(&|p| {
+            p.entry_computation_id = -5;
+            p.entry_computation_name.clear();
+        }),
+        Some("MUR0119")
+    );
+    // The order of computations and instructions is free, and so is the wrapper.
+    let mut turned = good.clone();
+    turned.computations.reverse();
+    turned.computations.iter_mut().for_each(|c| c.instructions.reverse());
+    let module = read_module(&turned.encode_to_vec(), "turned").expect("a module");
+    assert!(verify(&module).is_empty());
+    let hlo = HloProto { hlo_module: Some(good.clone()) };
+    let plain = read_module(&good.encode_to_vec(), "m").expect("a module");
+    assert_eq!(read_module(&hlo.encode_to_vec(), "m").expect("an HloProto"), plain);
+    let snapshot = HloSnapshot { hlo: Some(hlo) };
+    assert_eq!(read_module(&snapshot.encode_to_vec(), "m").expect("an HloSnapshot"), plain);
+}
+
+/// What a damaged input gives is not promised, only that it is a module or diagnostics.
+fn survive(bytes: &[u8]) {
+    if let Ok(module) = read_module(bytes, "damaged") {
+        verify(&module);
+        print_module(&module);
+    }
+}
+
+#[test]
+fn damage_never_panics() {
+    let mut seed = 0x2545_f491u64;
+    let mut random = |n: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) as usize % n
+    };
+    for dir in fixtures() {
+        for file in ["module.hlo.txt", "module.hlo.pb"] {
+            let bytes = std::fs::read(dir.join(file)).expect("a fixture file");
+            for _ in 0..300 {
+                survive(&bytes[..random(bytes.len())]);
+                let mut flipped = bytes.clone();
+                for _ in 0..=random(3) {
+                    flipped[random(bytes.len())] ^= 1 << random(8);
+                }
+                survive(&flipped);
+                let mut spliced = bytes.clone();
+                let (at, from) = (random(bytes.len()), random(bytes.len()));
+                spliced.splice(at..at, bytes[from..(from + random(40)).min(bytes.len())].iter().copied());
+                survive(&spliced);
+            }
+        }
+    }
+    for text in ["{", "(((((", "HloModule ", "ENTRY", "x {", "%", "\"", "HloModule m, a={", "e { ROOT "] {
+        survive(text.as_bytes());
+        survive(text.repeat(50_000).as_bytes());
+    }
+}

@@ -85,7 +85,10 @@ fn declared(w: &mut World) -> Vec<(&'static str, BTreeSet<ComponentId>)> {
 }
 
 /// Archetype of every entity that has a component of ours.
-fn places(world: &mut World, kinds: &[(&'static str, BTreeSet<ComponentId>)]) -> BTreeMap<Entity, (ArchetypeId, String)> {
+fn places(
+    world: &mut World,
+    kinds: &[(&'static str, BTreeSet<ComponentId>)],
+) -> BTreeMap<Entity, (ArchetypeId, String)> {
     let ours: BTreeSet<ComponentId> = kinds.iter().flat_map(|k| k.1.iter().copied()).collect();
     let mut out = BTreeMap::new();
     for archetype in world.archetypes().iter() {

@@ -140,6 +140,7 @@ impl Case {
         self.read(&vector.outputs, self.outputs.iter().map(|o| &o.shape))
     }
 
+    #[allow(clippy::result_large_err)] // one diagnostic a file
     fn read<'s>(
         &self,
         files: &[String],

@@ -33,6 +33,7 @@ pub fn read_inputs(path: &Path, shapes: &[&ArrayShape]) -> Result<Vec<HostArray>
     read_arrays(path, shapes, "input_", "arg")
 }
 
+#[allow(clippy::result_large_err)] // one diagnostic a file
 /// Reads arrays named `<file><i>.npy` in a directory, or `<member><i>` in an `.npz`.
 pub fn read_arrays(
     path: &Path,

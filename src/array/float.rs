@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(encode(HloType::F8E5M2, 1e9), 0x7c);
         assert_eq!(encode(HloType::F8E4M3Fnuz, -1e-9), 0);
         assert_eq!(encode(HloType::F4E2M1Fn, 100.0), 0x7);
-        assert_eq!(reduce_precision(3.14159, 8, 4), 3.125);
+        assert_eq!(reduce_precision(3.15, 8, 4), 3.125);
         assert_eq!(reduce_precision(1e30, 5, 10), f64::INFINITY);
     }
 }

@@ -46,7 +46,7 @@ fn array_literal(proto: &LiteralProto, wanted: &ArrayShape) -> Result<Literal, F
     let count = wanted.elements();
     if (bytes.len() as u64) != count.saturating_mul(width as u64) || width == 0 {
         let code = if bytes.is_empty() { &read::READ_ELIDED } else { &read::READ_LITERAL_SHAPE };
-        let found = if width == 0 { 0 } else { bytes.len() / width };
+        let found = bytes.len().checked_div(width).unwrap_or(0);
         return Err(fault(code, format!("the literal has {found} elements, {wanted} has {count}")));
     }
     Ok(Literal::Array { shape: wanted.clone(), data: row_major(bytes, width, &wanted.dims, &layout) })

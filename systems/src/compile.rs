@@ -56,8 +56,17 @@ impl Compiler {
 
     /// Runs every pass by itself and calls `after` behind each: for dumps, timings and histories. The passes and
     /// their order are those of [`Compiler::run`].
-    pub fn run_stepwise(&mut self, mut after: impl FnMut(&'static Pass, std::time::Duration, &mut World)) {
-        for pass in passes() {
+    pub fn run_stepwise(&mut self, after: impl FnMut(&'static Pass, std::time::Duration, &mut World)) {
+        self.run_stages_stepwise(&Stage::ALL, after);
+    }
+
+    /// As [`Compiler::run_stepwise`], for some stages only.
+    pub fn run_stages_stepwise(
+        &mut self,
+        stages: &[Stage],
+        mut after: impl FnMut(&'static Pass, std::time::Duration, &mut World),
+    ) {
+        for pass in passes().filter(|p| stages.contains(&p.stage)) {
             let (verify, last, failed) = {
                 let o = self.world.resource::<CompileOptions>();
                 (o.verify, o.stop_after, self.world.resource::<Diagnostics>().has_errors())

@@ -21,7 +21,7 @@ impl RowBytes {
     }
 
     /// The bytes.
-    pub const fn get(self) -> u32 {
+    pub const fn bytes(self) -> u32 {
         self.0
     }
 }

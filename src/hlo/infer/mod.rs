@@ -10,6 +10,7 @@ mod indexed;
 mod rearrange;
 mod region;
 
+pub(crate) use elementwise::is_elementwise;
 use murre_components::diag::{Code, codes::verify};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Computation, HloInstruction, HloModule, HloOp, Shape};

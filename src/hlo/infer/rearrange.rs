@@ -220,7 +220,8 @@ impl<'m> Inspect<'m> {
         for (d, &extent) in a.dims.iter().enumerate() {
             let between = (extent - 1).max(0).saturating_mul(interior[d]);
             let padded = extent.saturating_add(between).saturating_add(low[d]).saturating_add(high[d]);
-            if interior[d] < 0 || padded < 0 {
+            let sane = |n: i64| n.unsigned_abs() < 1 << 40;
+            if interior[d] < 0 || padded < 0 || ![low[d], high[d], interior[d]].into_iter().all(sane) {
                 let found = format!("{}_{}_{}", low[d], high[d], interior[d]);
                 return self.bad_attribute(
                     &format!("padding of dimension {d} is wrong"),
@@ -248,7 +249,7 @@ impl<'m> Inspect<'m> {
         self.count(1)?;
         let (a, to) = (self.array(0)?, self.written()?);
         let (from_bits, to_bits) = (i64::from(a.ty.bits()), i64::from(to.ty.bits()));
-        let byte_wide = |t: HloType| t == HloType::Pred || t.bits() % 8 == 0;
+        let byte_wide = |t: HloType| t == HloType::Pred || t.bits().is_multiple_of(8);
         let mut dims = a.dims.clone();
         let mut dynamic = flags(a);
         if !byte_wide(a.ty) || !byte_wide(to.ty) || (a.ty == HloType::Pred) != (to.ty == HloType::Pred) {
@@ -257,10 +258,10 @@ impl<'m> Inspect<'m> {
         if from_bits > to_bits {
             dims.push(from_bits / to_bits);
             dynamic.push(false);
-        } else if from_bits < to_bits {
-            if dims.pop() != Some(to_bits / from_bits) || dynamic.pop() == Some(true) {
-                return self.bad_operand(0, format!("a last dimension of {}", to_bits / from_bits));
-            }
+        } else if from_bits < to_bits
+            && (dims.pop() != Some(to_bits / from_bits) || dynamic.pop() == Some(true))
+        {
+            return self.bad_operand(0, format!("a last dimension of {}", to_bits / from_bits));
         }
         Ok(Expect::Exact(array(to.ty, dims, dynamic)))
     }

@@ -5,6 +5,7 @@
 //! on; where the text's structure breaks, reading stops, since what follows could only be guessed. Nothing here
 //! recurses on the depth of the input. Facts: `spec/hlo.md 4`.
 
+mod assemble;
 mod attributes;
 mod instruction;
 mod literal;

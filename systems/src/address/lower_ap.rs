@@ -53,7 +53,8 @@ pub fn lower_ap(world: &mut World) {
         let diagnostics = world.resource::<Diagnostics>();
         for &id in &order.0 {
             let (head, ops) = (heads[id.index()], operands[id.index()]);
-            if head.flags & InstHead::DYNAMIC == 0 || head.op.is_dma() {
+            let copy = matches!(head.op, Opcode::TensorCopyDynamicSrc | Opcode::TensorCopyDynamicDst);
+            if !copy && (head.flags & InstHead::DYNAMIC == 0 || head.op.is_dma()) {
                 walk.order.push(id);
                 continue;
             }
@@ -182,16 +183,15 @@ mod tests {
         let mut row = LocRow::new(space, dtype, 4, 96, HloId(0));
         row.place.address = 0x5000;
         let loc = s.loc(row);
-        let regs: Vec<RegId> = coefs.iter().map(|_| s.reg(RegRow::new(engine, RegRole::Scalar, HloId(0)))).collect();
+        let regs: Vec<RegId> =
+            coefs.iter().map(|_| s.reg(RegRow::new(engine, RegRole::Scalar, HloId(0)))).collect();
         let (tile, block) = {
             let mut exprs = world.resource_mut::<Exprs>();
             let terms: Vec<_> = regs.iter().map(|r| exprs.intern(Expr::RuntimeInt(*r))).collect();
             (exprs.affine(terms.into_iter().zip(coefs.iter().copied()), c), exprs.constant(0))
         };
-        let payload = world
-            .resource_mut::<Payloads>()
-            .0
-            .insert(Payload::Symbolic(SymbolicAddress { tile, block }));
+        let payload =
+            world.resource_mut::<Payloads>().0.insert(Payload::Symbolic(SymbolicAddress { tile, block }));
         let fixed = Operand {
             loc,
             offset: 0,

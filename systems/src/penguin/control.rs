@@ -384,7 +384,7 @@ impl Lower<'_> {
     }
 
     /// As [`Self::enter`], for a computation that only looks: nothing of the parameter may be overwritten in it.
-    fn enter_reading(
+    pub fn enter_reading(
         &mut self,
         computation: CompId,
         leaves: &[Leaf],

@@ -188,6 +188,7 @@ impl Lower<'_> {
         let result = match (inst.op, &inst.attrs) {
             (HloOp::Constant, Attrs::Constant(literal)) => vec![self.literal(literal)?],
             (HloOp::While, _) => self.while_loop(inst, &operands)?,
+            (HloOp::Conditional, _) => self.conditional(inst, &operands)?,
             (HloOp::DynamicSlice, _) => vec![self.dynamic_slice(inst, &leaves)?],
             (HloOp::DynamicUpdateSlice, _) => vec![self.dynamic_update_slice(id, inst, &leaves)?],
             (HloOp::Dot, _) => vec![self.dot(inst, &leaves)?],

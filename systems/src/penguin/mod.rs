@@ -1,6 +1,7 @@
 //! Stage `penguin`: HLO becomes Penguin nodes. Homes are chosen here: registers for control scalars, SBUF tiles for
 //! intermediates, DRAM for parameters, results and what is too large.
 
+pub mod branches;
 pub mod control;
 pub mod dot;
 pub mod dynamic;

@@ -10,8 +10,10 @@ use murre_components::ids::CompId;
 
 /// The pass.
 pub fn eliminate_dead_code(mut module: ResMut<HloModule>) {
-    let pruned = prune(&module);
-    *module = pruned;
+    if module.entry.is_some() {
+        let pruned = prune(&module);
+        *module = pruned;
+    }
 }
 
 /// The module without what nothing needs.

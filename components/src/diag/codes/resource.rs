@@ -4,4 +4,7 @@ use super::{Code, CodeInfo, codes};
 
 codes! {
     RES_SBUF = "MUR0501", "a tile does not fit into SBUF";
+    RES_REGISTERS = "MUR0502", "an engine runs out of registers";
+    RES_SEMAPHORES = "MUR0503", "engines and queues need more semaphores than there are";
+    RES_PSUM = "MUR0504", "a tile does not fit into PSUM";
 }

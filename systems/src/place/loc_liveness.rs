@@ -1,0 +1,66 @@
+//! `loc_liveness`: live ranges of locations in positions of [`Order`], loops included (see [`super::loop_hull`]).
+//!
+//! A write defines a location unless it is predicated or its address is decided at run time: then a trip may read
+//! what an earlier trip wrote. Network inputs, outputs and constants live over the whole program, and so does the
+//! dynamic-DMA scratch. A location that nothing touches keeps the empty range.
+
+use super::loop_hull::LoopHulls;
+use crate::columns;
+use bevy_ecs::prelude::*;
+use murre_components::bir::*;
+use murre_components::diag::codes::internal::INTERNAL;
+use murre_components::diag::{Diagnostic, Diagnostics};
+use murre_components::program::VarKind;
+use slotmap::Key;
+
+/// The pass.
+pub fn loc_liveness(
+    order: Res<Order>,
+    diagnostics: Res<Diagnostics>,
+    insts: Query<(&InstHead, &InstOperands)>,
+    aps: Query<(&ApHead, &ApDynamic)>,
+    mut locs: Query<(&LocHead, &mut LocLive)>,
+) {
+    let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
+    let (ap_heads, ap_dynamics): (&[ApHead], &[ApDynamic]) = columns!(aps);
+    let Ok(mut tables) = locs.contiguous_iter_mut() else {
+        return;
+    };
+    let Some((loc_heads, mut lives)) = tables.next() else {
+        return;
+    };
+    let mut hulls = LoopHulls::new(loc_heads.len());
+    let mut balanced = true;
+    for (position, id) in order.0.iter().enumerate() {
+        let (position, head) = (position as u32, heads[id.index()]);
+        match head.op {
+            Opcode::Loop => hulls.enter(position, true),
+            Opcode::DynamicForLoop | Opcode::DoWhile => hulls.enter(position, false),
+            Opcode::Terminator => balanced &= hulls.leave(position),
+            _ => {}
+        }
+        let o = operands[id.index()];
+        let (rows, outputs) = (o.range(), o.outputs as usize);
+        for row in rows.clone().skip(outputs) {
+            hulls.access(ap_heads[row].loc.index(), position, false);
+        }
+        for row in rows.take(outputs) {
+            let a = ap_heads[row];
+            let fixed = a.kind == ApKind::Physical && ap_dynamics[row].payload.is_null();
+            hulls.access(a.loc.index(), position, fixed && head.op != Opcode::CopyPredicated);
+        }
+    }
+    if !balanced {
+        diagnostics.push(Diagnostic::error(&INTERNAL, "a Terminator closes no loop"));
+        return;
+    }
+    let whole = LocLive { first: 0, last: (order.0.len() as u32).saturating_sub(1) };
+    for (row, (live, head)) in lives.bypass_change_detection().iter_mut().zip(loc_heads).enumerate() {
+        let network = head.space == Space::Dram && head.kind != VarKind::Internal;
+        *live = match hulls.interval(row) {
+            _ if network || head.flags & LocHead::SCRATCH != 0 => whole,
+            Some((first, last)) => LocLive { first, last },
+            None => LocLive { first: u32::MAX, last: 0 },
+        };
+    }
+}

@@ -1,0 +1,134 @@
+//! `alloc_semaphores`: one semaphore an engine and one a queue (D20). A producer that somebody waits for increments the
+//! semaphore of its channel when it completes; what a waiter compares with is the number of such producers of the
+//! channel up to that one in the block, so no threshold depends on a trip count. A record waits on one semaphore; further
+//! waits stand in EventSemaphores before it, two in each (`spec/isa.md 5.6, 8.2`).
+//!
+//! Error `MUR0503` when there are more channels than semaphores.
+
+use super::{ENGINES, Edges, INCREMENT, WAIT_GE, channel};
+use crate::columns;
+use crate::staging::Staging;
+use bevy_ecs::prelude::*;
+use murre_components::bir::*;
+use murre_components::diag::codes::{internal::INTERNAL, resource::RES_SEMAPHORES};
+use murre_components::diag::{Diagnostic, Diagnostics};
+use murre_components::engine::{RESERVED_SEMAPHORES, SEMAPHORES};
+
+/// The pass.
+pub fn alloc_semaphores(world: &mut World) {
+    if world.resource::<Diagnostics>().has_errors() {
+        return;
+    }
+    let Some(edges) = world.remove_resource::<Edges>() else {
+        return;
+    };
+    let queues = world.query::<&QueueHead>().iter(world).count();
+    let channels = ENGINES + queues;
+    let limit = (SEMAPHORES - RESERVED_SEMAPHORES) as usize;
+    if channels > limit {
+        let d = Diagnostic::error(&RES_SEMAPHORES, "engines and queues need more semaphores than there are")
+            .found(format!("{ENGINES} engines and {queues} queues"))
+            .expected(format!("at most {limit} together"));
+        world.resource::<Diagnostics>().push(d);
+        return;
+    }
+    let semaphore = |c: usize| (RESERVED_SEMAPHORES as usize + c) as u8;
+    for (q, mut head) in world.query::<&mut QueueHead>().iter_mut(world).enumerate() {
+        head.semaphore = semaphore(ENGINES + q);
+    }
+    let order = std::mem::take(&mut world.resource_mut::<Order>().0);
+    let old_blocks = std::mem::take(&mut *world.resource_mut::<Blocks>());
+    let mut rows = Staging::new(world);
+    let mut insts = world.query::<(&InstHead, &InstDma, &InstFrom, &mut InstSync)>();
+    let mut dma_blocks = world.query::<&BlockHead>();
+    let block_heads: Vec<BlockHead> = {
+        let heads: &[BlockHead] = columns!(dma_blocks, world);
+        heads.to_vec()
+    };
+    // Last descriptors of awaited blocks, and their semaphores.
+    let mut completions: Vec<(usize, u8)> = Vec::new();
+    let mut faults = Vec::new();
+    let mut new_order = Vec::with_capacity(order.len() + edges.items.len() / 2);
+    let mut moved = vec![0u32; order.len() + 1];
+    if let Ok(mut tables) = insts.contiguous_iter_mut(world)
+        && let Some((heads, dmas, froms, mut syncs)) = tables.next()
+    {
+        let syncs = syncs.bypass_change_detection();
+        let mut counts = vec![0u32; channels];
+        let mut value = vec![0u32; order.len()];
+        let mut block = 0;
+        for (position, &id) in order.iter().enumerate() {
+            while old_blocks.starts.get(block).is_some_and(|&s| s as usize <= position) {
+                counts.fill(0);
+                block += 1;
+            }
+            moved[position] = new_order.len() as u32;
+            let (head, dma) = (heads[id.index()], dmas[id.index()]);
+            let waits = &edges.items[edges.starts[position] as usize..edges.starts[position + 1] as usize];
+            let mut sync = InstSync::default();
+            if let Some((&(c, p), rest)) = waits.split_last() {
+                for pair in rest.chunks(2) {
+                    let mut row = InstRow::new(Opcode::EventSemaphore, head.engine, froms[id.index()].hlo);
+                    row.from.owner = id;
+                    row.args.op0 = pair.len() as u8;
+                    row.sync.wait_mode = WAIT_GE;
+                    row.sync.wait_sem = semaphore(pair[0].0 as usize);
+                    row.sync.value = value[pair[0].1 as usize];
+                    if let Some(second) = pair.get(1) {
+                        row.args.imm0 = (semaphore(second.0 as usize) as u32) << 8 | WAIT_GE as u32;
+                        row.args.imm1 = value[second.1 as usize];
+                    }
+                    new_order.push(rows.inst(row, &[], &[]));
+                }
+                (sync.wait_mode, sync.wait_sem) = (WAIT_GE, semaphore(c as usize));
+                sync.value = value[p as usize];
+            }
+            if edges.awaited[position]
+                && let Some((_, c)) = channel(head, dma)
+            {
+                counts[c] += 1;
+                value[position] = counts[c];
+                if head.op == Opcode::DmaTrigger {
+                    match block_heads.get(dma.block.index()).filter(|b| b.count > 0) {
+                        Some(b) => completions.push((b.first.index() + b.count as usize - 1, semaphore(c))),
+                        None => faults.push(id.0),
+                    }
+                } else {
+                    (sync.update_mode, sync.update_sem) = (INCREMENT, semaphore(c));
+                }
+            }
+            if !waits.is_empty() || edges.awaited[position] {
+                syncs[id.index()] = sync;
+            }
+            new_order.push(id);
+        }
+    }
+    moved[order.len()] = new_order.len() as u32;
+    let mut descs = world.query::<&mut DescHead>();
+    if let Ok(mut tables) = descs.contiguous_iter_mut(world)
+        && let Some(mut heads) = tables.next()
+    {
+        let heads = heads.bypass_change_detection();
+        for (row, sem) in completions {
+            match heads.get_mut(row) {
+                Some(d) => (d.sem, d.sem_inc) = (sem, 1),
+                None => faults.push(row as u32),
+            }
+        }
+    } else if !completions.is_empty() {
+        faults.push(0);
+    }
+    for f in faults {
+        let d =
+            Diagnostic::error(&INTERNAL, format!("trigger {f} has no descriptors to wait for")).ordered(f);
+        world.resource::<Diagnostics>().push(d);
+    }
+    let at = |p: u32| moved.get(p as usize).copied().unwrap_or(p);
+    let blocks = Blocks {
+        starts: old_blocks.starts.iter().map(|&p| at(p)).collect(),
+        loops: old_blocks.loops.iter().map(|&(a, b)| (at(a), at(b))).collect(),
+    };
+    rows.flush(world);
+    world.insert_resource(Order(new_order));
+    world.insert_resource(blocks);
+}

@@ -1,0 +1,93 @@
+//! What several whole-program tests share.
+#![allow(dead_code)]
+
+use murre::array::HostArray;
+use murre::components::engine::Target;
+use murre::components::hlo::{HloModule, Shape};
+use murre::components::program::Program;
+use murre::sim::{SimOptions, run};
+use murre::systems::{CompileOptions, compile};
+
+/// A small deterministic generator.
+pub struct Lcg(pub u64);
+
+impl Lcg {
+    /// The next number below `n`.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n.max(1)
+    }
+}
+
+/// Reads and verifies a module.
+pub fn module(text: &str) -> HloModule {
+    let module = murre::hlo::read_module(text.as_bytes(), "test").unwrap_or_else(|d| panic!("{d:?}\n{text}"));
+    let faults = murre::hlo::verify(&module);
+    assert!(faults.is_empty(), "{faults:?}\n{text}");
+    module
+}
+
+/// Compiles with every check on.
+pub fn compiled(module: &HloModule, target: Target) -> Program {
+    let outcome = compile(module.clone(), CompileOptions { target, verify: true, ..CompileOptions::default() });
+    outcome.program.unwrap_or_else(|| panic!("{:#?}", outcome.diagnostics))
+}
+
+/// Runs a program on arrays, with a seeded interleaving and the race check.
+pub fn simulated(program: &Program, inputs: &[HostArray], seed: Option<u64>) -> Vec<HostArray> {
+    let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
+    let options = SimOptions { interleave: seed, check_races: true, ..SimOptions::default() };
+    let outcome = run(program, &bytes, &options).unwrap_or_else(|d| panic!("{d:#?}"));
+    program
+        .outputs()
+        .zip(outcome.outputs)
+        .map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data })
+        .collect()
+}
+
+/// Random inputs for a module's entry parameters. Integers are small or extreme, floats small multiples of 1/4.
+pub fn random_inputs(module: &HloModule, rng: &mut Lcg) -> Vec<HostArray> {
+    let comp = module.entry_comp();
+    comp.parameters
+        .iter()
+        .map(|p| {
+            let Shape::Array(shape) = &module.inst(*p).shape else { panic!("an array parameter") };
+            let dims: Vec<u64> = shape.dims.iter().map(|d| *d as u64).collect();
+            let n = dims.iter().product::<u64>();
+            let width = shape.ty.bytes();
+            let mut data = Vec::new();
+            for _ in 0..n {
+                let bits = if shape.ty.is_float() {
+                    ((rng.below(200) as f32 - 100.0) / 4.0).to_bits() as u64
+                } else {
+                    match rng.below(6) {
+                        0 => rng.below(1 << 33),
+                        1 => (rng.below(40) as i64 - 20) as u64,
+                        _ => rng.below(12),
+                    }
+                };
+                data.extend_from_slice(&bits.to_le_bytes()[..width]);
+            }
+            HostArray { ty: shape.ty, dims, data }
+        })
+        .collect()
+}
+
+/// Compiles a program for each target, simulates it on random inputs and compares with the evaluator, bit by bit (a NaN
+/// equals a NaN, -0 equals 0).
+pub fn simulate_and_evaluate(text: &str, seed: u64) {
+    let module = module(text);
+    let mut rng = Lcg(seed ^ 0x9E37_79B9);
+    let inputs = random_inputs(&module, &mut rng);
+    let want = murre::eval::evaluate(&module, &inputs).unwrap_or_else(|d| panic!("{d:?}\n{text}"));
+    for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
+        let program = compiled(&module, target);
+        let interleave = (target != Target::Trn1).then_some(seed);
+        let got = simulated(&program, &inputs, interleave);
+        assert_eq!(got.len(), want.len());
+        for (k, (g, w)) in got.iter().zip(&want).enumerate() {
+            murre::array::compare::compare(g, w, &murre::array::compare::Tolerance::Exact)
+                .unwrap_or_else(|m| panic!("{} result {k}: {}\nseed {seed}\n{text}", target.name(), m.message));
+        }
+    }
+}
