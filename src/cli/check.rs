@@ -34,14 +34,13 @@ pub struct Args {
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
     murre::systems::compile::set_threads(1);
-    let options = CheckOptions {
-        eval: args.eval,
-        targets: args.targets.clone(),
-        interleave: args.interleave,
-    };
+    let options =
+        CheckOptions { eval: args.eval, targets: args.targets.clone(), interleave: args.interleave };
     let bar = console.progress(args.cases.len() as u64);
     let line = |report: &CaseReport| {
-        bar.suspend(|| if console.json { console.line(&report.json().to_string()) } else { console.line(&report.text()) });
+        bar.suspend(|| {
+            if console.json { console.line(&report.json().to_string()) } else { console.line(&report.text()) }
+        });
         bar.inc(1);
     };
     let statuses = in_order(&args.cases, args.jobs as usize, |dir| check_case(dir, &options), line);

@@ -81,9 +81,9 @@ pub fn report_panics(json: bool) {
             .or_else(|| info.payload().downcast_ref::<String>().cloned())
             .unwrap_or_else(|| "no message".into());
         let place = info.location().map(|l| format!("{}:{}", l.file(), l.line())).unwrap_or_default();
-        let bug = Diagnostic::error(&INTERNAL, format!("the program panicked: {what}"))
-            .found(place)
-            .help("this is a bug of murre, not of the input: please report it with the module and the command line");
+        let bug = Diagnostic::error(&INTERNAL, format!("the program panicked: {what}")).found(place).help(
+            "this is a bug of murre, not of the input: please report it with the module and the command line",
+        );
         Console::new(json).diagnostics(&[bug]);
     }));
 }

@@ -17,8 +17,7 @@ pub struct Args {
 fn code_parser() -> impl TypedValueParser<Value = Code> {
     let values: Vec<PossibleValue> = codes::all().map(|c| PossibleValue::new(c.id)).collect();
     // The parser in front has accepted the id, so that the look-up finds it.
-    PossibleValuesParser::new(values)
-        .map(|id| codes::find(&id).unwrap_or(&codes::internal::INTERNAL))
+    PossibleValuesParser::new(values).map(|id| codes::find(&id).unwrap_or(&codes::internal::INTERNAL))
 }
 
 /// The command.

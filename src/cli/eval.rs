@@ -41,7 +41,10 @@ pub fn no_inputs(wanted: usize) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
         return Ok(Vec::new());
     }
     Err(vec![
-        Diagnostic::error(&CLI_INPUTS, format!("the program takes {wanted} inputs and --inputs is not given"))
-            .help("pass a directory of input_0.npy, input_1.npy ..., or an .npz file of arg0, arg1 ..."),
+        Diagnostic::error(
+            &CLI_INPUTS,
+            format!("the program takes {wanted} inputs and --inputs is not given"),
+        )
+        .help("pass a directory of input_0.npy, input_1.npy ..., or an .npz file of arg0, arg1 ..."),
     ])
 }

@@ -29,7 +29,8 @@ impl Tables {
         let (a, b, c) = columns!(q, world);
         t.nodes = a.iter().zip(b).zip(c).map(|((a, b), c)| (*a, *b, *c)).collect();
 
-        let mut q = world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>();
+        let mut q =
+            world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>();
         let (a, b, c, d, e, f, g) = columns!(q, world);
         t.insts = (0..a.len())
             .map(|k| InstRow {
@@ -51,13 +52,11 @@ impl Tables {
 
         let mut q = world.query::<(&RegHead, &RegFrom, &RegBounds, &RegLive)>();
         let (a, b, c, d) = columns!(q, world);
-        t.regs =
-            (0..a.len()).map(|k| RegRow { head: a[k], from: b[k], bounds: c[k], live: d[k] }).collect();
+        t.regs = (0..a.len()).map(|k| RegRow { head: a[k], from: b[k], bounds: c[k], live: d[k] }).collect();
 
         let mut q = world.query::<(&LocHead, &LocPlace, &LocLive, &LocFrom)>();
         let (a, b, c, d) = columns!(q, world);
-        t.locs =
-            (0..a.len()).map(|k| LocRow { head: a[k], place: b[k], live: c[k], from: d[k] }).collect();
+        t.locs = (0..a.len()).map(|k| LocRow { head: a[k], place: b[k], live: c[k], from: d[k] }).collect();
 
         let mut q = world.query::<(&AxisHead, &AxisBounds, &AxisRegs)>();
         let (a, b, c) = columns!(q, world);

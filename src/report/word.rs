@@ -49,7 +49,8 @@ pub fn decode_hex(text: &str) -> Result<Decoded, Diagnostic> {
         128 => {
             let mut record: Record = [0; 64];
             for (byte, at) in record.iter_mut().zip((0..128).step_by(2)) {
-                *byte = digits.get(at..at + 2).and_then(|d| u8::from_str_radix(d, 16).ok()).ok_or_else(fault)?;
+                *byte =
+                    digits.get(at..at + 2).and_then(|d| u8::from_str_radix(d, 16).ok()).ok_or_else(fault)?;
             }
             Decoded::record(&record)
         }
@@ -120,10 +121,14 @@ impl Decoded {
                 bits.push(row(55, 0, word, format!("byte address {address:#x}")));
                 match u32::try_from(address).map(space_of) {
                     Ok(Space::Sbuf { partition, offset }) => {
-                        format!("byte address {address:#x}: as an on-chip address SBUF partition {partition}, byte {offset:#x}")
+                        format!(
+                            "byte address {address:#x}: as an on-chip address SBUF partition {partition}, byte {offset:#x}"
+                        )
                     }
                     Ok(Space::Psum { partition, bank, offset }) => {
-                        format!("byte address {address:#x}: as an on-chip address PSUM partition {partition}, bank {bank}, byte {offset:#x}")
+                        format!(
+                            "byte address {address:#x}: as an on-chip address PSUM partition {partition}, bank {bank}, byte {offset:#x}"
+                        )
                     }
                     _ => format!("byte address {address:#x}"),
                 }
@@ -132,7 +137,10 @@ impl Decoded {
                 bits.push(row(55, 16, word, "zero"));
                 bits.push(row(15, 8, word, format!("high half in r{high}")));
                 bits.push(row(7, 0, word, format!("low half in r{low}")));
-                format!("the address is in r{low}{}", if high == 0 { String::new() } else { format!(" and r{high}") })
+                format!(
+                    "the address is in r{low}{}",
+                    if high == 0 { String::new() } else { format!(" and r{high}") }
+                )
             }
             Ok(Addr8Form::Table { entry, offset }) => {
                 bits.push(row(55, 48, word, "zero"));
@@ -216,7 +224,8 @@ mod tests {
             let sum: u64 = d.bits.iter().map(|b| b.value << b.low).sum();
             assert_eq!(sum, word as u64, "{}", d.text());
         }
-        let words = [Addr8::variable(70_000, 12), Addr8::table_register(3, 17, false), Addr8::immediate(0x4010)];
+        let words =
+            [Addr8::variable(70_000, 12), Addr8::table_register(3, 17, false), Addr8::immediate(0x4010)];
         for word in words.map(|a| u64::from_le_bytes(a.unwrap().to_bytes())) {
             let d = Decoded::addr8(word);
             assert_eq!(d.bits.iter().map(|b| b.value << b.low).sum::<u64>(), word, "{}", d.text());
