@@ -103,7 +103,6 @@ pub struct AccessStory {
 
 impl Explanation {
     /// Explains `value`, or lists what can be explained.
-    #[allow(clippy::result_large_err)] // one diagnostic a call
     pub fn of(outcome: &mut CompileOutcome, value: Option<&str>) -> Result<Explanation, Diagnostic> {
         let tables = Tables::of(&mut outcome.world);
         let empty = HloModule::default();

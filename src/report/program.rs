@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// A record as text: layout, fields, events.
-#[allow(clippy::result_large_err)] // one diagnostic a record
 pub fn record_text(record: &Record) -> Result<String, Diagnostic> {
     let (instr, events) = decode(record)?;
     Ok(format!("{instr:?}{}", events_text(&events)))

@@ -31,7 +31,6 @@ pub struct Decoded {
 }
 
 /// Takes digits apart by their number: 8 an ADDR4, 16 an ADDR8, 128 a record.
-#[allow(clippy::result_large_err)] // one diagnostic a call
 pub fn decode_hex(text: &str) -> Result<Decoded, Diagnostic> {
     let digits: String = text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect();
     let digits = digits.strip_prefix("0x").or(digits.strip_prefix("0X")).unwrap_or(&digits).to_lowercase();
@@ -165,7 +164,6 @@ impl Decoded {
     }
 
     /// A record.
-    #[allow(clippy::result_large_err)] // one diagnostic a call
     pub fn record(record: &Record) -> Result<Decoded, Diagnostic> {
         let says = super::program::record_text(record)?;
         let hex = record.iter().map(|b| format!("{b:02x}")).collect();
