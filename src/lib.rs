@@ -7,6 +7,7 @@ pub mod check;
 pub mod eval;
 pub mod hlo;
 pub mod report;
+pub mod sim;
 
 pub use murre_components as components;
 pub use murre_systems as systems;
