@@ -19,6 +19,7 @@ use murre_components::ids::*;
 use murre_components::isa::{Instr, decode};
 use murre_components::program::Program;
 use murre_systems::CompileOutcome;
+use murre_systems::route::RouteReasons;
 use serde::Serialize;
 
 /// What `explain` says.
@@ -93,7 +94,7 @@ pub struct Register {
 pub struct AccessStory {
     pub step: Step,
     pub route: Option<&'static str>,
-    pub reason: Option<String>,
+    pub reason: Option<&'static str>,
     pub queue: Option<String>,
     /// Record of the stream, or descriptor.
     pub record: Option<String>,
@@ -139,8 +140,10 @@ impl Explanation {
     }
 }
 
-fn reasons(_world: &bevy_ecs::prelude::World) -> Vec<String> {
-    Vec::new()
+/// Why each DMA went its route, by instruction.
+fn reasons(world: &bevy_ecs::prelude::World) -> Vec<&'static str> {
+    let reasons = world.get_resource::<RouteReasons>();
+    reasons.map(|r| r.0.iter().map(|reason| reason.text()).collect()).unwrap_or_default()
 }
 
 struct Way<'a> {
@@ -150,7 +153,7 @@ struct Way<'a> {
     order: &'a [InstId],
     payloads: Option<&'a Payloads>,
     /// Why each DMA went its route, by instruction.
-    reasons: Vec<String>,
+    reasons: Vec<&'static str>,
     program: Option<&'a Program>,
 }
 
@@ -346,7 +349,7 @@ impl Way<'_> {
         let mut story = AccessStory {
             step: self.step(position, id, inst),
             route: dma.then(|| route(inst.head.dge)),
-            reason: self.reasons.get(id.index()).filter(|_| dma).cloned(),
+            reason: self.reasons.get(id.index()).filter(|_| dma).copied(),
             queue: queue.map(|q| format!("{} {:?} {}", inst.dma.queue.0, q.kind, q.engine.name())),
             record: None,
             words: Vec::new(),
@@ -380,4 +383,60 @@ fn is_arithmetic(inst: &InstRow) -> bool {
 /// Whether an instruction is a DMA record inside a stream.
 fn is_generated(inst: &InstRow) -> bool {
     inst.head.op == Opcode::DmaCopy && matches!(inst.head.dge, DgeType::Swdge | DgeType::Hwdge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murre_systems::{CompileOptions, Compiler, Stage};
+
+    const WRITE: &str = "HloModule m\n\nENTRY main {\n  cache = f32[16,8] parameter(0)\n  new = f32[1,8] parameter(1)\n  \
+        pos = s32[] parameter(2)\n  zero = s32[] constant(0)\n  \
+        ROOT out = f32[16,8] dynamic-update-slice(cache, new, pos, zero)\n}\n";
+
+    fn outcome() -> CompileOutcome {
+        let module = crate::check::verified_module(WRITE.as_bytes(), "m").expect("a valid module");
+        let options = CompileOptions { stop_after: Some(Stage::Registers), ..CompileOptions::default() };
+        let mut compiler = Compiler::new(module, options);
+        compiler.run(&Stage::ALL);
+        compiler.finish()
+    }
+
+    fn story() -> Story {
+        match Explanation::of(&mut outcome(), Some("%pos")) {
+            Ok(Explanation::Story(story)) => *story,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_position_is_followed_to_its_access() {
+        let story = story();
+        assert_eq!(story.uses, ["out (dynamic-update-slice), operand 2"]);
+        assert!(!story.loads.is_empty() && story.loads.iter().all(|s| s.text.contains("TensorLoad")));
+        let has = |what: &str| story.arithmetic.iter().any(|s| s.text.contains(what));
+        assert!(has("max 0") && has("min 15"), "{:?}", story.arithmetic);
+        assert!(story.registers.iter().all(|r| r.physical.is_some()), "{:?}", story.registers);
+        assert_eq!(story.accesses.len(), 1, "{:?}", story.accesses);
+        assert_eq!(story.accesses[0].step.serves.as_deref(), Some("out"));
+    }
+
+    #[test]
+    fn without_a_value_the_scalars_are_listed_and_an_unknown_one_is_refused() {
+        let listing = Explanation::of(&mut outcome(), None).expect("a listing");
+        let Explanation::Listing(rows) = &listing else { panic!("{listing:?}") };
+        assert!(rows.iter().any(|r| r.name == "pos" && r.accesses == 1), "{rows:?}");
+        assert!(listing.text().contains("pos"));
+        let fault = Explanation::of(&mut outcome(), Some("nothing")).expect_err("no such value");
+        assert_eq!(fault.code.id, "MUR0903");
+        assert!(fault.help.is_some_and(|h| h.contains("pos")));
+    }
+
+    #[test]
+    fn the_page_has_every_part() {
+        let text = Explanation::Story(Box::new(story())).text();
+        for part in ["HLO uses", "into registers", "clamps", "registers\n", "memory accesses"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
 }
