@@ -14,6 +14,7 @@ pub mod inst;
 pub mod loc;
 pub mod order;
 pub mod reg;
+pub mod signature;
 
 pub use ap::*;
 pub use axis::*;
@@ -24,3 +25,4 @@ pub use inst::*;
 pub use loc::*;
 pub use order::*;
 pub use reg::*;
+pub use signature::*;
