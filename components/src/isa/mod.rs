@@ -9,6 +9,7 @@ pub mod act;
 pub mod addr4;
 pub mod addr8;
 pub mod alu;
+pub mod check;
 pub mod codes;
 pub mod compute;
 pub mod control;

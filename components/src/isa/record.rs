@@ -2,13 +2,13 @@
 //! back, where every reserved byte, fixed byte and checked field is looked at. Facts: `spec/isa_compute.md 12`,
 //! `spec/isa.md 4, 5, 8`.
 
+use super::check;
 use super::compute::*;
 use super::control::*;
 use super::dma::*;
 use super::elementwise::*;
 use super::event::Events;
 use super::field::{Fault, Shape, Wire, at};
-use super::rules;
 use crate::diag::{Diagnostic, codes::isa as code};
 use crate::program::Record;
 
@@ -132,7 +132,8 @@ pub fn encode(instr: &Instr, events: &Events) -> Record {
     r
 }
 
-/// Reads a record, or says which byte is wrong.
+/// Reads a record, or says which byte is wrong. [`decode_record`] is the same with a fault of a few words.
+#[allow(clippy::result_large_err)]
 pub fn decode(record: &Record) -> Result<(Instr, Events), Diagnostic> {
     decode_record(record).map_err(Diagnostic::from)
 }
@@ -164,6 +165,6 @@ pub fn decode_record(record: &Record) -> Result<(Instr, Events), Fault> {
         }
     }
     let instr = Instr::read(record)?;
-    rules::check(record)?;
+    check::check(record)?;
     Ok((instr, events))
 }

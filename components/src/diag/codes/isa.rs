@@ -22,9 +22,6 @@ codes! {
     ISA_BOUND = "MUR0817", "a bound register byte is half set";
     ISA_EVENTS = "MUR0818", "a record cannot carry these events";
     ISA_NAME = "MUR0819", "a name does not fit its field";
-    ISA_TEXT_NAME = "MUR0820", "no instruction has this name";
-    ISA_TEXT_KEY = "MUR0821", "a key is unknown, repeated or missing";
-    ISA_TEXT_VALUE = "MUR0822", "a value cannot be read";
     ISA_NO_WIRE_CODE = "MUR0823", "an operator has no wire code on this target";
     ISA_DTYPE = "MUR0824", "not a dtype of this generation";
 }
