@@ -61,8 +61,8 @@ pub fn resolve(
     if d.dge_op == 1 && ext.is_none() {
         return Err(cannot("an indirect transfer without its extension record"));
     }
-    let mut src = side(p, registers, &d.src, d.src_step, d.src_num, d.src_row.get(), d.src_dtype, d.src_bound)?;
-    let mut dst = side(p, registers, &d.dst, d.dst_step, d.dst_num, d.dst_row.get(), d.dst_dtype, d.dst_bound)?;
+    let mut src = side(p, registers, &d.src, d.src_step, d.src_num, d.src_row.bytes(), d.src_dtype, d.src_bound)?;
+    let mut dst = side(p, registers, &d.dst, d.dst_step, d.dst_num, d.dst_row.bytes(), d.dst_dtype, d.dst_bound)?;
     let mut compute = 0;
     if let Some(e) = ext {
         compute = e.compute;
