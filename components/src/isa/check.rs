@@ -155,12 +155,26 @@ fn apply(rule: &Rule, r: &Record) -> Result<(), Fault> {
             }
             None => Ok(()),
         },
+        Rows(addr, step, num) => rows(r, addr, step, num),
         Move => register_move(r),
         Ordered(a, b) if bytes_at::<1>(r, a) > bytes_at::<1>(r, b) => {
             field(a, bytes_at::<1>(r, a)[0] as i64, "a first semaphore that is not above the last")
         }
         _ => Ok(()),
     }
+}
+
+/// The counts of a DMA side whose ADDR8 stands at `addr`.
+fn rows(r: &Record, addr: u8, step: u8, num: u8) -> Result<(), Fault> {
+    let counts: [u16; 2] = Wire::get(r, super::field::at(num)).unwrap_or([0; 2]);
+    if bytes_at::<1>(r, addr + 7)[0] & super::addr8::SHAPE != 0 {
+        if counts != [0; 2] || word(r, step + 4) != 0 {
+            return field(num, counts[0] as i64, "no counts and no outer step: a register gives them");
+        }
+    } else if counts.contains(&0) {
+        return Err(Fault::new(&code::ISA_COUNT, num, 0, "a count of 1..65535"));
+    }
+    Ok(())
 }
 
 /// A move's lists: entries behind the count are zero; destinations are general registers, each once, and no source.

@@ -96,14 +96,14 @@ layout! {
         imm: u32 = at(0x10), Kind::Hex;
         left: u8 = at(0x20), Kind::Register;
         right: u8 = at(0x21), Kind::Register;
-        target: BranchTarget = at(0x30), Kind::Uint;
+        target: BranchTarget = at(0x30), Kind::Target;
     } fixed { 0x0E = 3 }
 }
 
 layout! {
     /// Tells the fetch unit where a later branch will go.
     BranchHint = 0xDD {
-        target: BranchTarget = at(0x30), Kind::Uint;
+        target: BranchTarget = at(0x30), Kind::Target;
     }
 }
 

@@ -127,6 +127,8 @@ pub enum Kind {
     Name,
     /// A descriptor's row length, where 0 means 65536.
     RowBytes,
+    /// Index of a record in the stream, shown even when it is 0.
+    Target,
 }
 
 /// What an instruction does with an operand.

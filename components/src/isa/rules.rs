@@ -55,6 +55,9 @@ pub enum Rule {
     Halves(Slot, u8, u8),
     /// The register lists of a move.
     Move,
+    /// The counts of a DMA side: not zero, unless the side's ADDR8 takes them from a register; then they and the outer
+    /// step are zero. Offsets of the ADDR8, of the steps and of the counts.
+    Rows(u8, u8, u8),
     /// First semaphore not above the last.
     Ordered(u8, u8),
 }
@@ -535,7 +538,14 @@ static TABLE: &[(&[u8], &[Rule])] = &[
     (&[0xAA, 0xAB, 0xCD, 0xCE], &[In(at(0x0C), STORED)]),
     (
         &[0xD4],
-        &[Range(at(0x0C), 0, 4), Range(at(0x0F), 0, 3), In(at(0x3E), DMA_DTYPES), In(at(0x3F), DMA_DTYPES)],
+        &[
+            Range(at(0x0C), 0, 4),
+            Range(at(0x0F), 0, 3),
+            Rows(0x10, 0x18, 0x20),
+            Rows(0x28, 0x30, 0x38),
+            In(at(0x3E), DMA_DTYPES),
+            In(at(0x3F), DMA_DTYPES),
+        ],
     ),
     (
         &[0xDA],
@@ -544,7 +554,7 @@ static TABLE: &[(&[u8], &[Rule])] = &[
             Range(at(0x03), 0, 4),
             In(at(0x18), &[0, 16]),
             In(at(0x19), &[0, 128]),
-            Range(low(0x01), 0, 14),
+            In(low(0x01), &[0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14]),
         ],
     ),
     (&[0xCF], &[Range(at(0x3B), 0, 1)]),

@@ -24,4 +24,5 @@ codes! {
     ISA_NAME = "MUR0819", "a name does not fit its field";
     ISA_NO_WIRE_CODE = "MUR0823", "an operator has no wire code on this target";
     ISA_DTYPE = "MUR0824", "not a dtype of this generation";
+    ISA_TEXT = "MUR0825", "the text of a record cannot be read";
 }
