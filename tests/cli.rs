@@ -234,8 +234,7 @@ fn eval_writes_what_the_goldens_say() {
     for outputs in ["outputs", "outputs.npz"] {
         let outputs = dir.path().join(outputs);
         let module = case.join("module.hlo.pb");
-        let out =
-            murre(&["eval", path(&module), "--inputs", path(&case), "--outputs", path(&outputs)]);
+        let out = murre(&["eval", path(&module), "--inputs", path(&case), "--outputs", path(&outputs)]);
         assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
     }
     let got = std::fs::read(dir.path().join("outputs/output_0.npy")).expect("the output");
@@ -334,7 +333,15 @@ fn tables_timings_and_traces_can_be_had_after_every_pass() {
     let (dir, module, _) = scratch(ADD.as_bytes());
     let trace = dir.path().join("trace.json");
     let out = murre(&[
-        "compile", &module, "--stop-after", "address", "--print-after", "all", "--timings", "--trace", path(&trace),
+        "compile",
+        &module,
+        "--stop-after",
+        "address",
+        "--print-after",
+        "all",
+        "--timings",
+        "--trace",
+        path(&trace),
     ]);
     let shown = text(&out.stdout);
     assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));

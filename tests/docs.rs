@@ -59,11 +59,12 @@ fn codes_are_unique_and_no_page_is_without_a_code() {
 #[test]
 fn every_code_is_reported_somewhere() {
     let tables = sources("components/src/diag/codes");
-    let all: Vec<_> =
-        ["components/src", "systems/src", "src"].into_iter().flat_map(sources).collect();
+    let all: Vec<_> = ["components/src", "systems/src", "src"].into_iter().flat_map(sources).collect();
     for (path, table) in tables {
         // `NAME = "MURxxxx", "title";`
-        for name in table.lines().filter(|l| l.contains("= \"MUR")).filter_map(|l| l.split_whitespace().next()) {
+        for name in
+            table.lines().filter(|l| l.contains("= \"MUR")).filter_map(|l| l.split_whitespace().next())
+        {
             let used = all.iter().any(|(p, text)| {
                 !p.starts_with(root().join("components/src/diag/codes"))
                     && text.match_indices(name).any(|(at, _)| {
@@ -85,7 +86,8 @@ fn commands_of_the_readme_exist() {
             continue;
         }
         let word: String = readme[at + 6..].chars().take_while(|c| c.is_ascii_lowercase()).collect();
-        let in_code = readme[..at].rsplit('\n').next().is_some_and(|l| l.matches('`').count() % 2 == 1 || l.is_empty());
+        let in_code =
+            readme[..at].rsplit('\n').next().is_some_and(|l| l.matches('`').count() % 2 == 1 || l.is_empty());
         if word.is_empty() || !in_code {
             continue;
         }

@@ -52,7 +52,8 @@ fn a_run_time_index_along_a_reversed_dimension_is_refused() {
 
 #[test]
 fn a_run_time_divisor_is_refused() {
-    let text = "HloModule m ENTRY e { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] divide(a, b) }";
+    let text =
+        "HloModule m ENTRY e { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] divide(a, b) }";
     assert_eq!(codes(text), [("MUR0405", "r".to_string())]);
 }
 

@@ -4,9 +4,11 @@
 use super::compile::{Steering, compile_module};
 use super::console::Console;
 use super::{Exit, Outcome, input};
+use murre::array::HostArray;
 use murre::array::files::{read_inputs, write_outputs};
 use murre::artifact;
 use murre::check::{SimulateOptions, simulate};
+use murre::components::diag::Diagnostic;
 use murre::components::hlo::ArrayShape;
 use murre::components::program::Program;
 use std::path::PathBuf;
@@ -32,23 +34,29 @@ pub struct Args {
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
     let bytes = input::read_file(&args.input)?;
-    let bytes = if artifact::is_artifact(&bytes) {
-        bytes
+    let (program, arrays) = if artifact::is_artifact(&bytes) {
+        let program = artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?;
+        let arrays = arrays_of(args, &symbol_shapes(&program).iter().collect::<Vec<_>>())?;
+        (program, arrays)
     } else {
         let module = input::module_of(&bytes, &args.input)?;
+        // The inputs are looked at first: a fault in them needs no compilation.
+        let arrays = arrays_of(args, &input::input_shapes(&module))?;
         let program = compile_module(module, args.steering.options(), console)
             .map_err(|d| input::name_file(d, &args.input))?;
-        artifact::write(&program)
-    };
-    let program = artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?;
-    let shapes = symbol_shapes(&program);
-    let arrays = match &args.inputs {
-        Some(path) => read_inputs(path, &shapes.iter().collect::<Vec<_>>())?,
-        None => super::eval::no_inputs(shapes.len())?,
+        let bytes = artifact::write(&program);
+        (artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?, arrays)
     };
     let results = simulate(&program, &arrays, SimulateOptions { interleave: args.interleave })?;
     write_outputs(&args.outputs, &results).map_err(|d| vec![d])?;
     Ok(Exit::Fine)
+}
+
+fn arrays_of(args: &Args, shapes: &[&ArrayShape]) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
+    match &args.inputs {
+        Some(path) => read_inputs(path, shapes),
+        None => super::eval::no_inputs(shapes.len()),
+    }
 }
 
 /// Shapes of a program's inputs, as the host sees them.

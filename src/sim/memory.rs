@@ -156,8 +156,11 @@ impl Memory {
             (Some(bytes), Some(written)) if written.iter().all(|w| *w != 0) => Ok(bytes),
             (Some(_), Some(written)) => {
                 let first = at + written.iter().position(|w| *w == 0).unwrap_or(0);
-                Err(Diagnostic::error(&codes::SIM_POISON, format!("{} was never written", self.place(region, first)))
-                    .help("a wait is missing, or the program reads a value that nothing produces"))
+                Err(Diagnostic::error(
+                    &codes::SIM_POISON,
+                    format!("{} was never written", self.place(region, first)),
+                )
+                .help("a wait is missing, or the program reads a value that nothing produces"))
             }
             _ => Err(self.outside(region, at, n, store.bytes.len())),
         }

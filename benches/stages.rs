@@ -1,0 +1,72 @@
+//! Executed instructions of every back-end stage, counted by callgrind. In: a synthetic program of `n` BIR instructions
+//! with every earlier stage already run. Out: a count that is the same from run to run, held to a hard limit, so that a
+//! stage that got dearer fails the run. Setup is not counted. One thread: counts of several do not repeat.
+
+use iai_callgrind::{
+    Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
+};
+use murre_systems::compile::set_threads;
+use murre_systems::synth::synthetic;
+use murre_systems::{Compiler, Stage};
+use std::hint::black_box;
+
+/// Seed of the synthetic programs: limits hold for this one.
+const SEED: u64 = 7;
+
+/// A program of `n` instructions as `stage` receives it.
+fn before(stage: Stage, n: u32) -> (Compiler, Stage) {
+    set_threads(1);
+    let mut compiler = synthetic(n, SEED);
+    let earlier: Vec<Stage> = Stage::ALL.into_iter().filter(|s| *s >= Stage::Place && *s < stage).collect();
+    compiler.run_stages_stepwise(&earlier, |_, _, _| ());
+    (compiler, stage)
+}
+
+fn run((mut compiler, stage): (Compiler, Stage)) -> Compiler {
+    compiler.run_stages_stepwise(&[stage], |_, _, _| ());
+    compiler
+}
+
+/// The program of the demo, as text.
+fn example() -> Vec<u8> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/attention_decode_step/module.hlo.txt");
+    std::fs::read(path).unwrap_or_default()
+}
+
+/// At most `instructions`; a bench without a limit would not fail.
+fn limit(instructions: u64) -> LibraryBenchmarkConfig {
+    let mut config = LibraryBenchmarkConfig::default();
+    config.tool(Callgrind::default().hard_limits([(EventKind::Ir, instructions)]));
+    config
+}
+
+// Limits are the measured counts and some three per cent: counts depend on the compiler's version, which
+// rust-toolchain.toml pins, and on the standard library's.
+#[library_benchmark]
+#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(1_000_000_000))]
+#[bench::address_10k(args = (Stage::Address, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::address_40k(args = (Stage::Address, 40_000), setup = before, config = limit(1_000_000_000))]
+#[bench::registers_10k(args = (Stage::Registers, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::registers_40k(args = (Stage::Registers, 40_000), setup = before, config = limit(1_000_000_000))]
+#[bench::route_10k(args = (Stage::Route, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::route_40k(args = (Stage::Route, 40_000), setup = before, config = limit(1_000_000_000))]
+#[bench::describe_10k(args = (Stage::Describe, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::describe_40k(args = (Stage::Describe, 40_000), setup = before, config = limit(1_000_000_000))]
+#[bench::sync_10k(args = (Stage::Sync, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::sync_40k(args = (Stage::Sync, 40_000), setup = before, config = limit(1_000_000_000))]
+#[bench::encode_10k(args = (Stage::Encode, 10_000), setup = before, config = limit(1_000_000_000))]
+#[bench::encode_40k(args = (Stage::Encode, 40_000), setup = before, config = limit(1_000_000_000))]
+fn back_end(input: (Compiler, Stage)) -> Compiler {
+    black_box(run(input))
+}
+
+#[library_benchmark]
+#[bench::example(args = (), setup = example, config = limit(1_000_000_000))]
+fn read_and_verify(bytes: Vec<u8>) -> bool {
+    black_box(murre::check::verified_module(&bytes, "example").is_ok())
+}
+
+library_benchmark_group!(name = stages; benchmarks = back_end, read_and_verify);
+
+main!(library_benchmark_groups = stages);
