@@ -39,11 +39,15 @@ pub fn evaluate(module: &HloModule, inputs: &[HostArray]) -> Result<Vec<HostArra
 
 /// Runs a program on the simulator.
 pub fn simulate(
-    _program: &Program,
-    _inputs: &[HostArray],
-    _options: SimulateOptions,
+    program: &Program,
+    inputs: &[HostArray],
+    options: SimulateOptions,
 ) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
-    Err(vec![Diagnostic::error(&INTERNAL, "the simulator is not linked in yet")])
+    let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
+    let options = crate::sim::SimOptions { interleave: options.interleave, ..Default::default() };
+    let outcome = crate::sim::run(program, &bytes, &options).map_err(|d| vec![d])?;
+    let leaves = program.outputs().zip(outcome.outputs);
+    Ok(leaves.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect())
 }
 
 /// The diagnostic for a compilation that ended without an error and without a program.
