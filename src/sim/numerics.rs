@@ -223,12 +223,24 @@ pub fn bitvec(op: u8, tag: u8, a: u64, b: u64) -> Option<u64> {
     let r = match op {
         0x00 => a,
         0x01 => !a,
-        0x02 | 0x10 => if over { 0 } else { a << n },
+        0x02 | 0x10 => {
+            if over {
+                0
+            } else {
+                a << n
+            }
+        }
         0x03 => (signed >> if over { bits - 1 } else { n }) as u64,
         0x0A => a & b,
         0x0B => a | b,
         0x0C => a ^ b,
-        0x11 => if over { 0 } else { a >> n },
+        0x11 => {
+            if over {
+                0
+            } else {
+                a >> n
+            }
+        }
         _ => return None,
     };
     Some(r & mask)
@@ -241,8 +253,20 @@ pub fn int_band(op: u8, a: u32, b: u32) -> Option<u32> {
         0xC4 => a.wrapping_add(b),
         0xC5 | 0xDB => a.wrapping_mul(b),
         0xC6 => a.wrapping_sub(b),
-        0xC7 => if t == 0 { 0 } else { s.wrapping_div(t) as u32 },
-        0xC8 => if t == 0 { 0 } else { s.wrapping_rem(t) as u32 },
+        0xC7 => {
+            if t == 0 {
+                0
+            } else {
+                s.wrapping_div(t) as u32
+            }
+        }
+        0xC8 => {
+            if t == 0 {
+                0
+            } else {
+                s.wrapping_rem(t) as u32
+            }
+        }
         0xC9 => (a == b) as u32,
         0xCA => (a != b) as u32,
         0xCB => s.unsigned_abs().max(t.unsigned_abs()),
