@@ -8,6 +8,8 @@
 //! **Nothing is assumed to be zero**: registers, SBUF, PSUM and scratch variables are poison until written.
 //! **No order is assumed**: engines and queues only meet at semaphores, events, drains and barriers, and
 //! [`SimOptions::interleave`] shuffles everything else.
+// A diagnostic is built once, on the way out; boxing it would only move the cost into every signature.
+#![allow(clippy::result_large_err)]
 
 mod compute;
 mod control;
@@ -99,9 +101,17 @@ pub fn run(program: &Program, inputs: &[HostBytes], options: &SimOptions) -> Res
     }
     for (symbol, bytes) in program.inputs().zip(inputs) {
         if bytes.len() as u64 != size(symbol) {
-            return Err(Diagnostic::error(&codes::SIM_INPUT, format!("input '{}' has another size", symbol.name))
-                .found(format!("{} bytes", bytes.len()))
-                .expected(format!("{} bytes: {} {:?}", size(symbol), symbol.dtype.name(), symbol.dims)));
+            return Err(Diagnostic::error(
+                &codes::SIM_INPUT,
+                format!("input '{}' has another size", symbol.name),
+            )
+            .found(format!("{} bytes", bytes.len()))
+            .expected(format!(
+                "{} bytes: {} {:?}",
+                size(symbol),
+                symbol.dtype.name(),
+                symbol.dims
+            )));
         }
     }
     let core = core::Core::new(memory::Memory::new(program, inputs));
