@@ -2,10 +2,12 @@
 #![warn(missing_docs)]
 
 pub mod array;
+pub mod artifact;
+pub mod check;
 pub mod eval;
 pub mod hlo;
+pub mod report;
+pub mod sim;
 
 pub use murre_components as components;
 pub use murre_systems as systems;
-
-pub mod artifact;

@@ -37,7 +37,13 @@ fn every_case_gives_xlas_numbers_on_every_target() {
                 for (program, form) in programs.iter().zip(["text", "proto"]) {
                     let got = simulated(program, &inputs, None);
                     for (leaf, mismatch) in case.compare(&got, &goldens) {
-                        panic!("{} {form} {} {} leaf {leaf}: {}", case.name, target.name(), vector.name, mismatch.message);
+                        panic!(
+                            "{} {form} {} {} leaf {leaf}: {}",
+                            case.name,
+                            target.name(),
+                            vector.name,
+                            mismatch.message
+                        );
                     }
                 }
             }
@@ -56,7 +62,13 @@ fn sixteen_interleavings_give_the_same_bytes() {
             let inputs = case.read_inputs(vector).expect("inputs");
             let first = simulated(&program, &inputs, None);
             for seed in 0..16 {
-                assert_eq!(first, simulated(&program, &inputs, Some(seed)), "{} {} seed {seed}", case.name, vector.name);
+                assert_eq!(
+                    first,
+                    simulated(&program, &inputs, Some(seed)),
+                    "{} {} seed {seed}",
+                    case.name,
+                    vector.name
+                );
             }
         }
     }

@@ -86,7 +86,8 @@ impl Program {
             11 => {
                 let c = self.rng.below(40) as i64;
                 let c = self.constant(ty, c);
-                let op = ["shift-left", "shift-right-logical", "shift-right-arithmetic"][self.rng.below(3) as usize];
+                let op = ["shift-left", "shift-right-logical", "shift-right-arithmetic"]
+                    [self.rng.below(3) as usize];
                 self.emit(&shape, &format!("{op}({a}, {c})"))
             }
             12 => {
@@ -116,11 +117,13 @@ impl Program {
             0 | 1 => {
                 let b = pick(self);
                 let (k, l) = (self.any_index(), self.any_index());
-                let s = self.emit(&window, &format!("dynamic-slice({b}, {k}, {l}), dynamic_slice_sizes={{{h},{w}}}"));
+                let s = self
+                    .emit(&window, &format!("dynamic-slice({b}, {k}, {l}), dynamic_slice_sizes={{{h},{w}}}"));
                 self.emit(&shape, &format!("dynamic-update-slice({a}, {s}, {i}, {j})"))
             }
             2 => {
-                let s = self.emit(&window, &format!("dynamic-slice({a}, {i}, {j}), dynamic_slice_sizes={{{h},{w}}}"));
+                let s = self
+                    .emit(&window, &format!("dynamic-slice({a}, {i}, {j}), dynamic_slice_sizes={{{h},{w}}}"));
                 let n = self.emit(&window, &format!("negate({s})"));
                 self.emit(&shape, &format!("dynamic-update-slice({a}, {n}, {j}, {i})"))
             }
@@ -130,14 +133,13 @@ impl Program {
             }
             4 => {
                 let b = pick(self);
-                let p = self.emit(
-                    &format!("pred[{ROWS},{COLUMNS}]"),
-                    &format!("compare({a}, {b}), direction=GT"),
-                );
+                let p = self
+                    .emit(&format!("pred[{ROWS},{COLUMNS}]"), &format!("compare({a}, {b}), direction=GT"));
                 self.emit(&shape, &format!("select({p}, {a}, {b})"))
             }
             5 => {
-                let t = self.emit(&format!("f32[{COLUMNS},{ROWS}]"), &format!("transpose({a}), dimensions={{1,0}}"));
+                let t = self
+                    .emit(&format!("f32[{COLUMNS},{ROWS}]"), &format!("transpose({a}), dimensions={{1,0}}"));
                 let r = self.emit(&shape, &format!("reshape({t})"));
                 let b = pick(self);
                 self.emit(&shape, &format!("maximum({r}, {b})"))
@@ -154,7 +156,8 @@ impl Program {
 }
 
 fn random_program(seed: u64, looped: bool) -> String {
-    let mut p = Program { text: String::new(), scalars: Vec::new(), arrays: Vec::new(), next: 0, rng: Lcg(seed) };
+    let mut p =
+        Program { text: String::new(), scalars: Vec::new(), arrays: Vec::new(), next: 0, rng: Lcg(seed) };
     let shape = format!("f32[{ROWS},{COLUMNS}]");
     let mut text = String::from("HloModule random\n\n");
     if looped {
@@ -233,14 +236,17 @@ fn random_program(seed: u64, looped: bool) -> String {
     }
     let scalars: Vec<_> = p.scalars.iter().rev().take(4).cloned().collect();
     let arrays: Vec<_> = p.arrays.iter().rev().take(3).cloned().collect();
-    let shapes: Vec<String> = scalars
-        .iter()
-        .map(|s| format!("{}[]", s.1))
-        .chain(arrays.iter().map(|_| shape.clone()))
-        .collect();
+    let shapes: Vec<String> =
+        scalars.iter().map(|s| format!("{}[]", s.1)).chain(arrays.iter().map(|_| shape.clone())).collect();
     let names: Vec<String> = scalars.into_iter().map(|s| s.0).chain(arrays).collect();
-    write!(text, "ENTRY main {{\n{}  ROOT r = ({}) tuple({})\n}}\n", p.text, shapes.join(", "), names.join(", "))
-        .expect("writing to a string");
+    write!(
+        text,
+        "ENTRY main {{\n{}  ROOT r = ({}) tuple({})\n}}\n",
+        p.text,
+        shapes.join(", "),
+        names.join(", ")
+    )
+    .expect("writing to a string");
     text
 }
 

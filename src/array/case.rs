@@ -98,11 +98,11 @@ fn case_of(json: &Value, dir: &Path) -> Option<Case> {
 }
 
 fn names(list: &Value) -> Option<Vec<String>> {
-    // A file of the case lies in its directory.
-    list.as_array()?
-        .iter()
-        .map(|n| n.as_str().filter(|n| !n.contains(['/', '\\'])).map(str::to_owned))
-        .collect()
+    // A file of the case lies in its directory, or in one below.
+    let below = |name: &&str| {
+        !name.contains('\\') && Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)))
+    };
+    list.as_array()?.iter().map(|n| n.as_str().filter(below).map(str::to_owned)).collect()
 }
 
 fn shape_of(leaf: &Value) -> Option<ArrayShape> {

@@ -20,11 +20,11 @@ fn main() {
             }
             let mut c = Compiler::new(
                 m,
-                CompileOptions { verify: true, stop_after: Some(Stage::Address), ..Default::default() },
+                CompileOptions { verify: true, stop_after: None, ..Default::default() },
             );
             let mut names = vec![];
             c.run_stepwise(|p, _, w| {
-                names.push((
+                if p.name=="alloc_semaphores"{println!("{:?}",w.resource::<murre::systems::staging::Counts>());} names.push((
                     p.name,
                     w.resource::<murre::systems::staging::Counts>().insts,
                     w.resource::<murre::components::bir::Order>().0.len(),

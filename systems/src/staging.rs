@@ -64,9 +64,19 @@ impl Staging {
         Staging { base, ..Default::default() }
     }
 
+    /// The counts that this staging continues after.
+    pub fn base(&self) -> Counts {
+        self.base
+    }
+
     /// The id that the next instruction gets.
     pub fn next_inst(&self) -> InstId {
         InstId(self.base.insts + self.insts.len() as u32)
+    }
+
+    /// The id that the next access pattern gets.
+    pub fn next_ap(&self) -> ApId {
+        ApId(self.base.aps + self.aps.len() as u32)
     }
 
     /// Adds a register.

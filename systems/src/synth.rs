@@ -265,7 +265,9 @@ impl Builder {
             ..whole(to)
         };
         let input = Operand { pattern: rows_of(t.elems, n), ..whole(t) };
-        self.emit(Opcode::DmaCopy, EngineId::Dma, |r| r.head.flags = InstHead::IO, &[output], &[input]);
+        // Half of the stores count as IO copies and may be generated; the others have their descriptors built ahead.
+        let flags = if t.loc.0 % 2 == 0 { InstHead::IO } else { 0 };
+        self.emit(Opcode::DmaCopy, EngineId::Dma, |r| r.head.flags = flags, &[output], &[input]);
     }
 
     /// A DMA whose DRAM side starts at `scalar * slot`.

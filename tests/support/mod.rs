@@ -29,7 +29,8 @@ pub fn module(text: &str) -> HloModule {
 
 /// Compiles with every check on.
 pub fn compiled(module: &HloModule, target: Target) -> Program {
-    let outcome = compile(module.clone(), CompileOptions { target, verify: true, ..CompileOptions::default() });
+    let outcome =
+        compile(module.clone(), CompileOptions { target, verify: true, ..CompileOptions::default() });
     outcome.program.unwrap_or_else(|| panic!("{:#?}", outcome.diagnostics))
 }
 
@@ -86,8 +87,9 @@ pub fn simulate_and_evaluate(text: &str, seed: u64) {
         let got = simulated(&program, &inputs, interleave);
         assert_eq!(got.len(), want.len());
         for (k, (g, w)) in got.iter().zip(&want).enumerate() {
-            murre::array::compare::compare(g, w, &murre::array::compare::Tolerance::Exact)
-                .unwrap_or_else(|m| panic!("{} result {k}: {}\nseed {seed}\n{text}", target.name(), m.message));
+            murre::array::compare::compare(g, w, &murre::array::compare::Tolerance::Exact).unwrap_or_else(
+                |m| panic!("{} result {k}: {}\nseed {seed}\n{text}", target.name(), m.message),
+            );
         }
     }
 }

@@ -49,13 +49,15 @@ pub struct ApHead {
     pub kind: ApKind,
     /// 1 for an output.
     pub output: u8,
-    /// [`ApHead::KEEP_DIMS`].
+    /// [`ApHead::KEEP_DIMS`], [`ApHead::TABLE_ENTRY`].
     pub flags: u8,
 }
 
 impl ApHead {
     /// The innermost `args.op1 - 1` dimensions keep their slots although their count may be 1 (reduce sources).
     pub const KEEP_DIMS: u8 = 1;
+    /// Dynamic side of a DMA piece: `offset` is its entry of the DGE address table, not an element offset.
+    pub const TABLE_ENTRY: u8 = 2;
 }
 
 /// The dimensions, slowest first.

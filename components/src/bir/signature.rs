@@ -1,19 +1,21 @@
-//! What the host sees of a program: the leaves of its parameters and results.
+//! The program's signature as the host sees it: flattened input and output leaves, in order.
 
 use crate::dtype::HloType;
 use bevy_ecs::prelude::Resource;
 
-/// One leaf.
+/// One array that goes in or comes out.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
 pub struct SignatureLeaf {
+    /// The parameter's name, or `out<k>`.
     pub name: String,
+    /// Element type as the host sees it.
     pub ty: HloType,
+    /// Extents.
     pub dims: Vec<u64>,
 }
 
-/// Inputs and outputs, depth first.
-#[derive(Resource, Default, Clone, Debug)]
+/// Inputs and outputs; the position of a leaf is the `LocFrom::ordinal` of its variable.
+#[derive(Resource, Default, Clone, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
 pub struct Signature {
     pub inputs: Vec<SignatureLeaf>,

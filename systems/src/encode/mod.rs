@@ -1,6 +1,40 @@
-//! Stage `encode`.
+//! Stage `encode`: address words in one sweep, records scattered into the five streams, descriptors, and the program
+//! (`spec/isa.md`, `spec/isa_compute.md 12`, `spec/decisions.md D6..D10`).
 
-use crate::pass::Pass;
+use crate::pass::{Pass, Stage};
+
+pub mod assemble_program;
+pub mod compute_record;
+pub mod control_record;
+pub mod dma_record;
+pub mod encode_descriptors;
+pub mod encode_records;
+pub mod layout_records;
+pub mod pack_addr4;
+#[cfg(test)]
+mod tests;
+pub mod verify_encode;
+
+pub use encode_records::Encoded;
+pub use layout_records::RecordLayout;
 
 /// The passes of this stage, in order.
-pub static PASSES: &[Pass] = &[];
+pub static PASSES: &[Pass] = &[
+    crate::pass!(Stage::Encode, pack_addr4, "every operand gets its address word", "spec/isa.md 1"),
+    crate::pass!(Stage::Encode, layout_records, "every instruction gets its record index", "spec/isa.md 8"),
+    crate::pass!(Stage::Encode, encode_records, "instructions become records", "spec/isa_compute.md 12"),
+    crate::pass!(Stage::Encode, encode_descriptors, "descriptors become records", "spec/decisions.md D6"),
+    crate::pass!(
+        Stage::Encode,
+        assemble_program,
+        "streams and tables become the program",
+        "spec/decisions.md D6, D8"
+    ),
+    crate::pass!(
+        Stage::Encode,
+        verify_encode,
+        "every record decodes to its instruction",
+        "spec/isa_compute.md 12.1",
+        verify
+    ),
+];

@@ -116,6 +116,33 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_rule_is_a_coded_diagnostic() {
+        let mut compiler = crate::Compiler::new(Default::default(), Default::default());
+        let mut staging = crate::staging::Staging::new(&compiler.world);
+        let none = ExprId::NONE;
+        staging.axis(AxisRow {
+            head: AxisHead {
+                parent: AxisId::NONE,
+                begin: InstId::NONE,
+                end: InstId::NONE,
+                kind: LoopKind::DoWhile,
+                unsigned: 0,
+                depth: 0,
+            },
+            bounds: AxisBounds { lb: none, ub: none, step: none, max_trip: 1 },
+            regs: AxisRegs {
+                iv: RegId::NONE,
+                limit: RegId::NONE,
+                condition: RegId::NONE,
+                per_engine: [RegId::NONE; 5],
+            },
+        });
+        staging.flush(&mut compiler.world);
+        compiler.run(&[crate::Stage::Loops]);
+        assert_eq!(compiler.finish().diagnostics[0].code.id, "MUR0407");
+    }
+
+    #[test]
     fn each_rule_has_a_failing_axis() {
         let run = |x: &mut Exprs, r: u32| x.intern(Expr::RuntimeInt(RegId(r)));
         let ub = |x: &mut Exprs| {

@@ -43,3 +43,24 @@ pub fn assign_dram(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pass::Stage;
+    use crate::synth::synthetic;
+
+    #[test]
+    fn variables_are_ranks_and_only_indexed_ones_have_entries() {
+        let mut c = synthetic(2000, 1);
+        c.run(&[Stage::Place]);
+        let mut q = c.world.query::<(&LocHead, &LocPlace)>();
+        let drams: Vec<LocPlace> =
+            q.iter(&c.world).filter(|(h, _)| h.space == Space::Dram).map(|(_, p)| *p).collect();
+        assert!(drams.iter().enumerate().all(|(k, p)| p.address == k as u32));
+        let entries: Vec<u32> = drams.iter().map(|p| p.table_entry).filter(|e| *e != u32::MAX).collect();
+        assert!(entries.iter().enumerate().all(|(k, e)| *e == k as u32));
+        // The two words of the control scalar are never indexed.
+        assert!(!entries.is_empty() && entries.len() <= drams.len() - 2);
+    }
+}

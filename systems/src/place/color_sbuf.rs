@@ -184,7 +184,7 @@ pub fn color_sbuf(
     let low = reserved_bytes(&options).next_multiple_of(TILE_ALIGN);
     let high = usable_bytes(&options) / TILE_ALIGN * TILE_ALIGN;
     let tiles = tiles_of(Space::Sbuf, heads, lives);
-    for t in tiles.iter().filter(|t| heads[t.loc.index()].partitions > PARTITIONS) {
+    if let Some(t) = tiles.iter().find(|t| heads[t.loc.index()].partitions > PARTITIONS) {
         let d = Diagnostic::error(&RES_SBUF, "a tile has more partitions than SBUF")
             .on(hlo_name(&module, froms[t.loc.index()].hlo))
             .found(format!("{} partitions", heads[t.loc.index()].partitions))
@@ -279,6 +279,17 @@ mod tests {
         let d = c.world.resource::<Diagnostics>().take();
         assert_eq!(d[0].code.id, "MUR0501");
         assert!(d[0].found.as_deref().is_some_and(|f| f.contains("alive beside it")));
+    }
+
+    #[test]
+    fn a_tile_with_too_many_partitions_is_refused() {
+        let mut c = synthetic(300, 1);
+        let mut q = c.world.query::<&mut LocHead>();
+        for mut h in q.iter_mut(&mut c.world).filter(|h| h.space == Space::Sbuf) {
+            h.partitions = PARTITIONS + 1;
+        }
+        c.run(&[Stage::Place]);
+        assert_eq!(c.world.resource::<Diagnostics>().take()[0].code.id, "MUR0501");
     }
 
     #[test]

@@ -26,8 +26,9 @@ pub fn usable_bytes(options: &CompileOptions) -> u32 {
 /// The pass.
 pub fn dynamic_dma_setup(world: &mut World) {
     world.init_resource::<Reuse>();
-    let mut heads = world.query::<&LocHead>();
-    if heads.iter(world).any(|h| h.flags & LocHead::SCRATCH != 0) {
+    let mut query = world.query::<&LocHead>();
+    let heads: &[LocHead] = crate::columns!(query, world);
+    if heads.iter().any(|h| h.flags & LocHead::SCRATCH != 0) {
         let d = Diagnostic::error(&INTERNAL, "the dynamic-DMA scratch was set up twice");
         world.resource::<Diagnostics>().push(d);
         return;

@@ -64,3 +64,59 @@ pub fn loc_liveness(
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::Compiler;
+    use crate::staging::{Operand, Staging};
+    use murre_components::dtype::DType;
+    use murre_components::engine::EngineId;
+    use murre_components::hlo::HloModule;
+    use murre_components::ids::*;
+
+    fn at(loc: u32, kind: ApKind) -> Operand {
+        Operand {
+            loc: LocId(loc),
+            offset: 0,
+            dtype: DType::F32,
+            pattern: ApPattern::default(),
+            kind,
+            payload: PayloadKey::default(),
+            flags: 0,
+        }
+    }
+
+    /// Ranges of four tiles after a loop at 0..=5 whose body is `body`: operation, output, inputs.
+    fn lives(body: &[(Opcode, Operand, &[Operand])]) -> Vec<(u32, u32)> {
+        let mut c = Compiler::new(HloModule::default(), Default::default());
+        let mut rows = Staging::new(&c.world);
+        for _ in 0..4 {
+            rows.loc(LocRow::new(Space::Sbuf, DType::F32, 128, 16, HloId::NONE));
+        }
+        let row = |op| InstRow::new(op, EngineId::Dve, HloId::NONE);
+        let mut order = vec![rows.inst(row(Opcode::DynamicForLoop), &[], &[])];
+        for (op, output, inputs) in body {
+            order.push(rows.inst(row(*op), std::slice::from_ref(output), inputs));
+        }
+        order.push(rows.inst(row(Opcode::Terminator), &[], &[]));
+        rows.flush(&mut c.world);
+        c.world.insert_resource(Order(order));
+        let mut schedule = Schedule::default();
+        schedule.add_systems(loc_liveness);
+        schedule.run(&mut c.world);
+        assert!(!c.world.resource::<Diagnostics>().has_errors());
+        c.world.query::<&LocLive>().iter(&c.world).map(|l| (l.first, l.last)).collect()
+    }
+
+    #[test]
+    fn writes_that_leave_something_of_the_old_content_carry_it() {
+        use ApKind::{Physical, Symbolic};
+        let (x, y) = (at(0, Physical), at(1, Physical));
+        let plain = [(Opcode::TensorCopy, x.clone(), &[] as &[_]), (Opcode::TensorCopy, y.clone(), &[x])];
+        assert_eq!(lives(&plain)[..3], [(1, 2), (2, 2), (u32::MAX, 0)]);
+        let (x, z) = (at(0, Physical), at(2, Symbolic));
+        let partial = [(Opcode::CopyPredicated, x, &[] as &[_]), (Opcode::TensorCopyDynamicDst, z, &[y])];
+        assert_eq!(lives(&partial)[..3], [(0, 3), (0, 3), (0, 3)]);
+    }
+}

@@ -1,15 +1,22 @@
 //! Stage `registers`: physical ids. In: lowered control (labels, branches, one engine an instruction) over virtual
-//! registers. Out: a colour for every register, identity moves gone. Each engine has its own file of 62 allocatable ids.
+//! registers. Out: a colour for every register, needless instructions and identity moves gone. Each engine has its own file of 62 allocatable ids.
 
 use crate::pass::{Pass, Stage};
 
 pub mod color_registers;
+pub mod drop_dead_registers;
 pub mod drop_identity_moves;
 pub mod reg_liveness;
 pub mod verify_registers;
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
+    crate::pass!(
+        Stage::Registers,
+        drop_dead_registers,
+        "Drop register instructions that nothing needs",
+        "spec/ir.md 5.8"
+    ),
     crate::pass!(Stage::Registers, reg_liveness, "Live ranges of registers, loops included", "spec/ir.md 6"),
     crate::pass!(
         Stage::Registers,

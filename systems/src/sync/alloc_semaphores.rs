@@ -132,3 +132,76 @@ pub fn alloc_semaphores(world: &mut World) {
     world.insert_resource(Order(new_order));
     world.insert_resource(blocks);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::Compiler;
+    use crate::pass::Stage;
+    use crate::staging::Operand;
+    use murre_components::dtype::DType;
+    use murre_components::engine::EngineId;
+    use murre_components::hlo::HloModule;
+    use murre_components::ids::*;
+
+    fn at(loc: u32) -> Operand {
+        Operand {
+            loc: LocId(loc),
+            offset: 0,
+            dtype: DType::F32,
+            pattern: ApPattern::default(),
+            kind: ApKind::Physical,
+            payload: PayloadKey::default(),
+            flags: 0,
+        }
+    }
+
+    /// Four engines write a tile each, twice; the fifth reads all four, twice.
+    #[test]
+    fn one_wait_is_inline_and_the_others_stand_before_it() {
+        let mut c = Compiler::new(HloModule::default(), Default::default());
+        let mut rows = Staging::new(&c.world);
+        let mut order = Vec::new();
+        for k in 0..4 {
+            let mut row = LocRow::new(Space::Sbuf, DType::F32, 128, 16, HloId::NONE);
+            row.place.address = k * 64;
+            rows.loc(row);
+        }
+        let writers = [EngineId::Pool, EngineId::Activation, EngineId::Pe, EngineId::Sp];
+        for _ in 0..2 {
+            for (k, e) in writers.into_iter().enumerate() {
+                order.push(rows.inst(InstRow::new(Opcode::Memset, e, HloId::NONE), &[at(k as u32)], &[]));
+            }
+        }
+        let reads = [at(0), at(1), at(2), at(3)];
+        for _ in 0..2 {
+            let row = InstRow::new(Opcode::TensorTensor, EngineId::Dve, HloId::NONE);
+            order.push(rows.inst(row, &[], &reads));
+        }
+        let reader = order[8];
+        rows.flush(&mut c.world);
+        c.world.insert_resource(Order(order));
+        c.world.resource_mut::<crate::CompileOptions>().verify = true;
+        c.run(&[Stage::Sync]);
+        assert!(!c.world.resource::<Diagnostics>().has_errors());
+        let order = c.world.resource::<Order>().0.clone();
+        let mut q = c.world.query::<(&InstHead, &InstArgs, &InstSync)>();
+        let all: Vec<(InstHead, InstArgs, InstSync)> =
+            q.iter(&c.world).map(|(h, a, s)| (*h, *a, *s)).collect();
+        // Only the second write of each is waited for, and it is the first of its engine that counts.
+        for (k, id) in order[..8].iter().enumerate() {
+            let s = all[id.index()].2;
+            assert_eq!((s.update_mode, s.wait_mode), (if k < 4 { 0 } else { INCREMENT }, 0));
+        }
+        let events: Vec<_> = order[8..10].iter().map(|id| all[id.index()]).collect();
+        assert!(events.iter().all(|e| e.0.op == Opcode::EventSemaphore && e.0.engine == EngineId::Dve));
+        assert_eq!((events[0].1.op0, events[1].1.op0), (2, 1));
+        assert_eq!((events[0].2.wait_sem, events[0].2.value), (3, 1));
+        assert_eq!((events[0].1.imm0, events[0].1.imm1), (4 << 8 | WAIT_GE as u32, 1));
+        assert_eq!(events[1].2.wait_sem, 5);
+        assert_eq!(order[10], reader);
+        let s = all[reader.index()].2;
+        assert_eq!((s.wait_mode, s.wait_sem, s.value, s.update_mode), (WAIT_GE, 7, 1, 0));
+        assert_eq!(all[order[11].index()].2.wait_mode, 0, "nothing to wait for a second time");
+    }
+}

@@ -87,3 +87,58 @@ pub fn lower_control(world: &mut World) {
     world.insert_resource(Order(order));
     world.insert_resource(blocks);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::Compiler;
+    use crate::staging::Operand;
+    use murre_components::dtype::DType;
+    use murre_components::hlo::HloModule;
+
+    #[test]
+    fn a_block_with_accesses_is_fenced_and_one_without_is_not() {
+        let mut c = Compiler::new(HloModule::default(), Default::default());
+        let mut rows = Staging::new(&c.world);
+        let loc = rows.loc(LocRow::new(Space::Sbuf, DType::F32, 128, 16, HloId::NONE));
+        let o = [Operand {
+            loc,
+            offset: 0,
+            dtype: DType::F32,
+            pattern: ApPattern::default(),
+            kind: ApKind::Physical,
+            payload: PayloadKey::default(),
+            flags: 0,
+        }];
+        let mut order = Vec::new();
+        for op in [
+            Opcode::RegisterMove,
+            Opcode::CompareAndBranch,
+            Opcode::DynamicForLoop,
+            Opcode::Memset,
+            Opcode::RegisterAlu,
+            Opcode::CompareAndBranch,
+            Opcode::Terminator,
+            Opcode::Exit,
+        ] {
+            let row = InstRow::new(op, EngineId::Dve, HloId::NONE);
+            order.push(rows.inst(row, if op == Opcode::Memset { &o } else { &[] }, &[]));
+        }
+        rows.flush(&mut c.world);
+        c.world.insert_resource(Order(order));
+        lower_control(&mut c.world);
+        let blocks = c.world.resource::<Blocks>().clone();
+        assert_eq!(blocks.starts, [0, 2, 22, 24]);
+        assert_eq!(blocks.loops, [(2, 22)]);
+        let order = c.world.resource::<Order>().0.clone();
+        let mut q = c.world.query::<(&InstHead, &InstArgs)>();
+        let all: Vec<(InstHead, InstArgs)> = q.iter(&c.world).map(|(h, a)| (*h, *a)).collect();
+        let ops: Vec<Opcode> = order[5..21].iter().map(|id| all[id.index()].0.op).collect();
+        assert_eq!(ops[..5], [Opcode::Drain; 5]);
+        assert_eq!(ops[5..10], [Opcode::AllEngineBarrier; 5]);
+        assert_eq!(ops[10], Opcode::GroupResetSemaphores);
+        assert_eq!(ops[11..], [Opcode::AllEngineBarrier; 5]);
+        let reset = all[order[15].index()];
+        assert_eq!((reset.0.engine, reset.1.imm0, reset.1.imm1), (EngineId::Sp, 3, 255));
+    }
+}

@@ -1,0 +1,53 @@
+//! Programs against goldens: a fixture case in, a verdict out. The text and the proto of a case are read, verified,
+//! compiled for each target, written as an artifact, read back, simulated with every input vector and compared by the
+//! tolerances of the case; or evaluated instead. When two forms of a program compile to the same bytes, the bytes run
+//! once.
+
+mod case;
+
+pub use case::{CaseReport, CheckOptions, Status, check_case};
+
+use crate::array::HostArray;
+use murre_components::diag::{Diagnostic, codes::internal::INTERNAL};
+use murre_components::hlo::HloModule;
+use murre_components::program::Program;
+
+/// How a simulation is steered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SimulateOptions {
+    /// Interleaves the engines in an order drawn from this seed.
+    pub interleave: Option<u64>,
+}
+
+/// A module, read and verified. All faults are reported together, each with the file's name.
+pub fn verified_module(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    let module = crate::hlo::read_module(bytes, origin)?;
+    let mut faults = crate::hlo::verify(&module);
+    if faults.is_empty() {
+        return Ok(module);
+    }
+    for d in &mut faults {
+        d.file.get_or_insert_with(|| origin.to_string());
+    }
+    Err(faults)
+}
+
+/// Computes a module with the evaluator.
+pub fn evaluate(module: &HloModule, inputs: &[HostArray]) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
+    crate::eval::evaluate(module, inputs)
+}
+
+/// Runs a program on the simulator.
+pub fn simulate(
+    _program: &Program,
+    _inputs: &[HostArray],
+    _options: SimulateOptions,
+) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
+    Err(vec![Diagnostic::error(&INTERNAL, "the simulator is not linked in yet")])
+}
+
+/// The diagnostic for a compilation that ended without an error and without a program.
+pub fn no_program() -> Diagnostic {
+    Diagnostic::error(&INTERNAL, "the compilation reported no error and made no program")
+        .help("this is a bug of murre: please report it with the module and the command line")
+}

@@ -1,0 +1,58 @@
+//! `murre run`: inputs in, outputs out, computed by the simulator from an artifact's bytes. A module is compiled in
+//! memory first, and goes through the same bytes.
+
+use super::compile::{Steering, compile_module};
+use super::console::Console;
+use super::{Exit, Outcome, input};
+use murre::array::files::{read_inputs, write_outputs};
+use murre::artifact;
+use murre::check::{SimulateOptions, simulate};
+use murre::components::hlo::ArrayShape;
+use murre::components::program::Program;
+use std::path::PathBuf;
+
+/// Arguments of `run`.
+#[derive(clap::Args)]
+pub struct Args {
+    /// A module in any form, or an artifact
+    input: PathBuf,
+    /// Directory of input_0.npy, input_1.npy ..., or an .npz of arg0, arg1 ...
+    #[arg(long, value_name = "DIR|NPZ")]
+    inputs: Option<PathBuf>,
+    /// Directory for output_0.npy ..., or an .npz for out0 ...
+    #[arg(long, value_name = "DIR|NPZ")]
+    outputs: PathBuf,
+    /// Interleave the engines in an order drawn from this seed
+    #[arg(long, value_name = "SEED")]
+    interleave: Option<u64>,
+    #[command(flatten)]
+    steering: Steering,
+}
+
+/// The command.
+pub fn run(args: &Args, console: &Console) -> Outcome {
+    let bytes = input::read_file(&args.input)?;
+    let bytes = if artifact::is_artifact(&bytes) {
+        bytes
+    } else {
+        let module = input::module_of(&bytes, &args.input)?;
+        let program = compile_module(module, args.steering.options(), console)
+            .map_err(|d| input::name_file(d, &args.input))?;
+        artifact::write(&program)
+    };
+    let program = artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?;
+    let shapes = symbol_shapes(&program);
+    let arrays = match &args.inputs {
+        Some(path) => read_inputs(path, &shapes.iter().collect::<Vec<_>>())?,
+        None => super::eval::no_inputs(shapes.len())?,
+    };
+    let results = simulate(&program, &arrays, SimulateOptions { interleave: args.interleave })?;
+    write_outputs(&args.outputs, &results).map_err(|d| vec![d])?;
+    Ok(Exit::Fine)
+}
+
+/// Shapes of a program's inputs, as the host sees them.
+fn symbol_shapes(program: &Program) -> Vec<ArrayShape> {
+    let shape = |dims: &[u64]| dims.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect::<Vec<_>>();
+    program.inputs().map(|s| ArrayShape::new(s.ty, shape(&s.dims))).collect()
+}

@@ -1,0 +1,21 @@
+//! What is shown to people and to programs that read: diagnostics, tables, records, words, and the way of a value
+//! through the stages. In: data of the other parts. Out: text and JSON, the same bytes for the same data.
+
+mod diagnostic;
+mod dump;
+mod explain;
+mod explain_text;
+mod names;
+mod program;
+mod summary;
+mod tables;
+mod timeline;
+mod word;
+
+pub use diagnostic::{diagnostic_json, diagnostic_text, is_internal};
+pub use dump::dump;
+pub use explain::Explanation;
+pub use program::{program_json, program_text};
+pub use summary::{Summary, summary};
+pub use timeline::Timeline;
+pub use word::{Bits, Decoded, decode_hex};

@@ -1,0 +1,94 @@
+//! Names in text forms: how a register, a location, an expression or an operator is written. In: the tables and an id.
+//! Out: a short name, the same in every report.
+
+use super::tables::Tables;
+use murre_components::bir::*;
+use murre_components::hlo::HloModule;
+use murre_components::ids::*;
+use murre_components::isa::AluOp;
+
+/// What names need to look at.
+pub struct Names<'a> {
+    /// The tables.
+    pub tables: &'a Tables,
+    /// The module as simplification left it.
+    pub module: &'a HloModule,
+    /// The expressions.
+    pub exprs: Option<&'a Exprs>,
+}
+
+impl Names<'_> {
+    /// `%r12` before colouring, `%r12:pool.r5` behind it, `-` for none.
+    pub fn reg(&self, id: RegId) -> String {
+        let Some(reg) = self.tables.regs.get(id.index()).filter(|_| id.is_some()) else { return "-".into() };
+        let RegHead { engine, width, colour, .. } = reg.head;
+        match (colour, width) {
+            (RegHead::UNCOLOURED, _) => format!("%r{}", id.0),
+            (c, 2) => format!("%r{}:{}.r{}+r{}", id.0, engine.name(), c, c as u32 + 1),
+            (c, _) => format!("%r{}:{}.r{}", id.0, engine.name(), c),
+        }
+    }
+
+    /// `sbuf5`, `psum2`, `dram0(x)`.
+    pub fn loc(&self, id: LocId) -> String {
+        let Some(loc) = self.tables.locs.get(id.index()).filter(|_| id.is_some()) else { return "-".into() };
+        let space = match loc.head.space {
+            Space::Dram => "dram",
+            Space::Sbuf => "sbuf",
+            Space::Psum => "psum",
+        };
+        match (loc.head.space, self.hlo(loc.from.hlo)) {
+            (Space::Dram, Some(name)) => format!("{space}{}({name})", id.0),
+            _ => format!("{space}{}", id.0),
+        }
+    }
+
+    /// The name of an HLO instruction.
+    pub fn hlo(&self, id: HloId) -> Option<&str> {
+        self.module.instructions.get(id.index()).filter(|_| id.is_some()).map(|i| i.name.as_str())
+    }
+
+    /// An expression, `4*i0 + %r3 + 2`.
+    pub fn expr(&self, id: ExprId) -> String {
+        let Some(exprs) = self.exprs.filter(|x| id.is_some() && id.index() < x.len()) else {
+            return "-".into();
+        };
+        match exprs.get(id) {
+            Expr::IndirectArg { arg_id } => format!("arg{arg_id}"),
+            Expr::AxisIv(axis) => format!("i{}", axis.0),
+            Expr::RuntimeInt(reg) => self.reg(*reg),
+            Expr::FloorDiv { numer, denom } => format!("({}) floordiv {denom}", self.expr(*numer)),
+            Expr::Modulo { numer, denom } => format!("({}) mod {denom}", self.expr(*numer)),
+            Expr::Affine { terms, c } => {
+                let mut parts: Vec<String> = terms
+                    .iter()
+                    .map(|(e, k)| if *k == 1 { self.expr(*e) } else { format!("{k}*{}", self.expr(*e)) })
+                    .collect();
+                if *c != 0 || parts.is_empty() {
+                    parts.push(c.to_string());
+                }
+                parts.join(" + ")
+            }
+        }
+    }
+}
+
+/// The name of a wire ALU operator.
+pub fn alu(wire: u8) -> String {
+    AluOp::from_wire(wire).map_or_else(|| format!("op{wire:#04x}"), |op| op.name().to_string())
+}
+
+/// The comparison of a CompareAndBranch, by its IR number.
+pub fn comparison(op: u8) -> &'static str {
+    ["<", "<=", "==", "!=", ">=", ">"].get(op as usize % 6).copied().unwrap_or("?")
+}
+
+/// The route of a DMA.
+pub fn route(dge: DgeType) -> &'static str {
+    match dge {
+        DgeType::None => "pre-built descriptors",
+        DgeType::Swdge => "SWDGE",
+        DgeType::Hwdge => "HWDGE",
+        DgeType::Unassigned => "unassigned",
+    }
+}

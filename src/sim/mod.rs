@@ -1,0 +1,3 @@
+//! sim
+mod memory;
+mod numerics;

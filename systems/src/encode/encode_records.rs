@@ -1,0 +1,246 @@
+//! In: addressed, coloured, synchronised instructions and their layout. Out: [`Encoded`], the five streams with the
+//! HLO instruction of every record, and every ADDR4 word in program order with its place. One walk over the order;
+//! each record is built in registers and stored to its index, nothing is allocated per record. Of the records of one
+//! instruction the first carries the wait and the last the update. Facts: `spec/isa_compute.md 12`, `spec/isa.md 5, 8`.
+
+use super::layout_records::RecordLayout;
+use super::pack_addr4::UNADDRESSED;
+use super::{compute_record, control_record, dma_record};
+use crate::columns;
+use crate::route::alloc_queues::queue_name;
+use crate::route::blame;
+use bevy_ecs::prelude::*;
+use murre_components::bir::*;
+use murre_components::diag::{Diagnostics, codes::lower};
+use murre_components::hlo::HloModule;
+use murre_components::ids::*;
+use murre_components::isa::{self, Addr4, Events, Fault, Instr, Name};
+use murre_components::program::{Record, WordSite};
+
+/// The encoded streams.
+#[derive(Resource, Default, Clone, Debug)]
+pub struct Encoded {
+    /// Records, by stream.
+    pub streams: [Vec<Record>; 5],
+    /// HLO instruction of each record.
+    pub from: [Vec<HloId>; 5],
+    /// Address words.
+    pub addr4: Vec<u32>,
+    /// Where each stands.
+    pub sites: Vec<WordSite>,
+}
+
+/// All columns that records are made of.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct View<'a> {
+    pub heads: &'a [InstHead],
+    pub operands: &'a [InstOperands],
+    pub args: &'a [InstArgs],
+    pub regs: &'a [InstRegs],
+    pub dma: &'a [InstDma],
+    pub sync: &'a [InstSync],
+    pub ap: &'a [ApHead],
+    pub patterns: &'a [ApPattern],
+    pub dynamics: &'a [ApDynamic],
+    pub words: &'a [ApWord],
+    pub registers: &'a [RegHead],
+    pub locs: &'a [LocHead],
+    pub places: &'a [LocPlace],
+    pub queues: &'a [Name<32>],
+    pub payloads: &'a Payloads,
+    pub layout: &'a RecordLayout,
+}
+
+/// One access pattern with its word.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Side<'a> {
+    pub head: &'a ApHead,
+    pub pattern: &'a ApPattern,
+    pub word: u32,
+}
+
+impl<'a> View<'a> {
+    /// The pattern in row `ap`.
+    #[inline]
+    pub fn side(&self, ap: ApId) -> Result<Side<'a>, Fault> {
+        match (self.ap.get(ap.index()), self.patterns.get(ap.index()), self.words.get(ap.index())) {
+            (Some(head), Some(pattern), Some(word)) => Ok(Side { head, pattern, word: word.0 }),
+            _ => Err(Fault::new(&lower::ENCODE_ADDRESS, 0, i64::from(ap.0), "an operand")),
+        }
+    }
+
+    /// Physical id of a register.
+    #[inline]
+    pub fn colour(&self, reg: RegId) -> Result<u8, Fault> {
+        match self.registers.get(reg.index()) {
+            Some(r) if r.colour < 64 => Ok(r.colour),
+            _ => Err(Fault::new(&lower::ENCODE_ADDRESS, 0, i64::from(reg.0), "a coloured register")),
+        }
+    }
+
+    /// The same, 0 for an absent register.
+    #[inline]
+    pub fn colour_or_zero(&self, reg: RegId) -> Result<u8, Fault> {
+        if reg.is_none() { Ok(0) } else { self.colour(reg) }
+    }
+
+    /// Lanes of a register.
+    #[inline]
+    pub fn wide(&self, reg: RegId) -> bool {
+        self.registers.get(reg.index()).is_some_and(|r| r.width == 2)
+    }
+}
+
+impl Side<'_> {
+    /// The address word, refused when there is none.
+    #[inline]
+    pub fn addr(&self) -> Result<Addr4, Fault> {
+        if self.word == UNADDRESSED {
+            return Err(Fault::new(
+                &lower::ENCODE_ADDRESS,
+                0,
+                i64::from(self.head.loc.0),
+                "a placed location",
+            ));
+        }
+        Addr4::from_word(self.word)
+    }
+
+    /// Wire dtype.
+    #[inline]
+    pub fn tag(&self) -> u8 {
+        self.head.dtype.wire_tag()
+    }
+
+    /// Active partitions.
+    #[inline]
+    pub fn channels(&self) -> u8 {
+        self.pattern.0.first().map_or(1, |p| p.num.min(255) as u8)
+    }
+}
+
+/// Receives the records of one instruction.
+pub struct Out<'a> {
+    encoded: &'a mut Encoded,
+    stream: usize,
+    index: usize,
+    hlo: HloId,
+}
+
+impl Out<'_> {
+    /// Stores the next record and notes its address words: `(byte offset, word)`.
+    #[inline]
+    pub fn put(&mut self, instr: &Instr, events: &Events, words: &[(u8, u32)]) {
+        let record = self.index as u32;
+        if let Some(slot) = self.encoded.streams[self.stream].get_mut(self.index) {
+            *slot = isa::encode(instr, events);
+            self.encoded.from[self.stream][self.index] = self.hlo;
+        }
+        for &(offset, word) in words {
+            self.encoded.addr4.push(word);
+            self.encoded.sites.push(WordSite { stream: self.stream as u8, offset, record });
+        }
+        self.index += 1;
+    }
+}
+
+/// The inline events of an instruction.
+#[inline]
+pub fn events(sync: &InstSync) -> Events {
+    Events {
+        wait_mode: sync.wait_mode,
+        wait_id: sync.wait_sem,
+        update_mode: sync.update_mode,
+        update_id: sync.update_sem,
+        value: sync.value,
+    }
+}
+
+/// The wait alone, and the update alone.
+#[inline]
+pub fn split_events(e: Events) -> (Events, Events) {
+    let wait =
+        Events { update_mode: 0, update_id: 0, value: if e.wait_uses_value() { e.value } else { 0 }, ..e };
+    let update =
+        Events { wait_mode: 0, wait_id: 0, value: if e.update_uses_value() { e.value } else { 0 }, ..e };
+    (wait, update)
+}
+
+/// The system.
+pub fn encode_records(
+    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
+    aps: Query<(&ApHead, &ApPattern, &ApDynamic, &ApWord)>,
+    regs: Query<&RegHead>,
+    locs: Query<(&LocHead, &LocPlace)>,
+    queues: Query<&QueueHead>,
+    payloads: Res<Payloads>,
+    order: Res<Order>,
+    layout: Res<RecordLayout>,
+    module: Res<HloModule>,
+    sink: Res<Diagnostics>,
+    mut commands: Commands,
+) {
+    let (heads, operands, args, regfields, from, dma, sync) = columns!(insts);
+    let (ap, patterns, dynamics, words) = columns!(aps);
+    let (loc, places) = columns!(locs);
+    let names: Vec<Name<32>> =
+        columns!(queues).iter().filter_map(|q| Name::new(&queue_name(q)).ok()).collect();
+    let view = View {
+        heads,
+        operands,
+        args,
+        regs: regfields,
+        dma,
+        sync,
+        ap,
+        patterns,
+        dynamics,
+        words,
+        registers: columns!(regs),
+        locs: loc,
+        places,
+        queues: &names,
+        payloads: &payloads,
+        layout: &layout,
+    };
+    let mut encoded = Encoded {
+        streams: layout.counts.map(|n| vec![[0; 64]; n as usize]),
+        from: layout.counts.map(|n| vec![HloId::NONE; n as usize]),
+        addr4: Vec::with_capacity(ap.len()),
+        sites: Vec::with_capacity(ap.len()),
+    };
+    let mut loads = layout.loads.iter().peekable();
+    for (position, &id) in order.0.iter().enumerate() {
+        let row = id.index();
+        let Some(h) = heads.get(row) else { continue };
+        let (Some(stream), Some(&index)) = (h.engine.stream(), layout.index.get(row)) else { continue };
+        if index == u32::MAX {
+            continue;
+        }
+        let mut e = events(&sync[row]);
+        let mut out = Out { encoded: &mut encoded, stream, index: index as usize, hlo: from[row].hlo };
+        if let Some((_, set)) = loads.next_if(|(p, _)| *p as usize == position) {
+            let (wait, update) = split_events(e);
+            out.index -= 1;
+            out.put(&isa::LoadActFuncSet { set: *set }.into(), &wait, &[]);
+            e = update;
+        }
+        let done = if h.op.is_control() {
+            control_record::emit(&view, row, h.op, e, &mut out)
+        } else if matches!(
+            h.op,
+            Opcode::DmaCopy | Opcode::DmaTrigger | Opcode::TensorLoad | Opcode::TensorSave
+        ) {
+            dma_record::emit(&view, row, h.op, e, &mut out)
+        } else {
+            compute_record::emit(&view, row, h.op, e, &mut out)
+        };
+        if let Err(fault) = done {
+            let message = format!("{} {row}: {} (found {:#x})", h.op.name(), fault.code.title, fault.found);
+            sink.push(blame(fault.code, message, &module, from[row].hlo, id).expected(fault.expected));
+        }
+    }
+    commands.insert_resource(encoded);
+}

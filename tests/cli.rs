@@ -1,0 +1,361 @@
+//! The program as its users meet it: exit codes, diagnostics, and that nothing half-written is left behind. Every kind
+//! of bad input is refused with a code, exit 1 and no output file.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn fixture(name: &str) -> PathBuf {
+    root().join("tests/fixtures").join(name)
+}
+
+fn murre(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_murre")).args(args).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn path(p: &Path) -> &str {
+    p.to_str().expect("a UTF-8 path")
+}
+
+/// The program refuses: exit 1, this code on standard error, nothing on standard output, nothing new in `dir`.
+#[track_caller]
+fn refuses(args: &[&str], code: &str, dir: &Path) {
+    let before = listing(dir);
+    let out = murre(args);
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{args:?}: {errors}");
+    assert!(errors.contains(&format!("error[{code}]")), "{args:?}: {errors}");
+    assert_eq!(text(&out.stdout), "", "{args:?}");
+    assert_eq!(listing(dir), before, "{args:?} left files behind");
+}
+
+fn listing(dir: &Path) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut stack = vec![dir.to_path_buf()];
+    while let Some(dir) = stack.pop() {
+        for entry in std::fs::read_dir(dir).expect("a directory").flatten() {
+            if entry.path().is_dir() {
+                stack.push(entry.path());
+            }
+            all.push(entry.path());
+        }
+    }
+    all.sort();
+    all
+}
+
+/// A scratch directory with one module in it, and the path of an artifact to be.
+fn scratch(bytes: &[u8]) -> (tempfile::TempDir, String, String) {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let module = dir.path().join("module");
+    std::fs::write(&module, bytes).expect("writing");
+    let (module, artifact) = (path(&module).to_string(), path(&dir.path().join("out.mur")).to_string());
+    (dir, module, artifact)
+}
+
+#[track_caller]
+fn compile_refuses(bytes: &[u8], code: &str) {
+    let (dir, module, artifact) = scratch(bytes);
+    refuses(&["compile", &module, "-o", &artifact], code, dir.path());
+}
+
+const ADD: &str = "HloModule m\n\nENTRY main {\n  a = f32[4] parameter(0)\n  b = f32[4] parameter(1)\n  \
+    ROOT c = f32[4] add(a, b)\n}\n";
+
+#[test]
+fn an_empty_file_is_refused() {
+    compile_refuses(b"", "MUR0101");
+    compile_refuses(b" \n\t\n", "MUR0101");
+}
+
+#[test]
+fn bytes_of_another_kind_are_refused() {
+    compile_refuses(&[0xFF, 0xFE, 0x00, 0x01, 0x80], "MUR0102");
+    compile_refuses(b"import numpy as np\nprint(1)\n", "MUR0102");
+}
+
+#[test]
+fn a_proto_cut_short_is_refused() {
+    let proto = std::fs::read(fixture("dus_kv_write").join("module.hlo.pb")).expect("the fixture");
+    for part in [2, 3, 7] {
+        let (dir, module, artifact) = scratch(&proto[..proto.len() * (part - 1) / part]);
+        let out = murre(&["compile", &module, "-o", &artifact]);
+        assert_eq!(out.status.code(), Some(1));
+        assert!(text(&out.stderr).contains("error[MUR01"), "{}", text(&out.stderr));
+        assert_eq!(listing(dir.path()).len(), 1);
+    }
+}
+
+#[test]
+fn text_cut_in_half_is_refused_with_its_place() {
+    let whole = std::fs::read_to_string(fixture("dus_kv_write").join("module.hlo.txt")).expect("the fixture");
+    let (dir, module, artifact) = scratch(&whole.as_bytes()[..whole.len() / 2]);
+    let out = murre(&["compile", &module, "-o", &artifact]);
+    let errors = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{errors}");
+    let head = errors.lines().next().expect("a diagnostic");
+    assert!(head.starts_with("error[MUR01") && head.contains("module:"), "{head}");
+    assert_eq!(listing(dir.path()).len(), 1);
+}
+
+#[test]
+fn a_missing_operand_is_refused() {
+    compile_refuses(ADD.replace("add(a, b)", "add(a, x)").as_bytes(), "MUR0107");
+    compile_refuses(ADD.replace("add(a, b)", "add(a)").as_bytes(), "MUR0202");
+}
+
+#[test]
+fn a_contradicting_shape_is_refused() {
+    compile_refuses(ADD.replace("c = f32[4]", "c = f32[5]").as_bytes(), "MUR0201");
+}
+
+#[test]
+fn an_operation_that_is_not_supported_is_refused_by_name() {
+    let module = ADD.replace("add(a, b)", "all-reduce(a), to_apply=sum");
+    let module = module.replace(
+        "ENTRY",
+        "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n\nENTRY",
+    );
+    let (dir, module, artifact) = scratch(module.as_bytes());
+    refuses(&["compile", &module, "-o", &artifact], "MUR0206", dir.path());
+    let errors = text(&murre(&["compile", &module, "-o", &artifact]).stderr);
+    assert!(errors.contains("instruction: %c"), "{errors}");
+}
+
+#[test]
+fn a_file_that_is_not_there_is_refused() {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let missing = path(&dir.path().join("none")).to_string();
+    for command in ["print", "disasm", "explain"] {
+        refuses(&[command, &missing], "MUR0901", dir.path());
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_refused() {
+    let (dir, module, _) = scratch(ADD.as_bytes());
+    let there = path(&dir.path().join("no/such/directory/out.mur")).to_string();
+    let out = murre(&["compile", &module, "-o", &there]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("error[MUR0606]"), "{}", text(&out.stderr));
+    assert_eq!(listing(dir.path()).len(), 1);
+}
+
+#[test]
+fn a_damaged_artifact_is_refused() {
+    let (dir, module, artifact) = scratch(ADD.as_bytes());
+    let out = murre(&["compile", &module, "-o", &artifact]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let whole = std::fs::read(&artifact).expect("the artifact");
+    for at in [whole.len() / 3, whole.len() / 2, whole.len() - 1] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        std::fs::write(&artifact, bytes).expect("writing");
+        let out = murre(&["disasm", &artifact]);
+        assert_eq!(out.status.code(), Some(1));
+        assert!(text(&out.stderr).contains("error[MUR06"), "{}", text(&out.stderr));
+    }
+    std::fs::write(&artifact, &whole[..whole.len() / 2]).expect("writing");
+    let outputs = path(&dir.path().join("outputs")).to_string();
+    let out = murre(&["run", &artifact, "--outputs", &outputs]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert!(!Path::new(&outputs).exists());
+    refuses(&["disasm", &module], "MUR0601", dir.path());
+}
+
+/// A copy of a fixture's first vector with one file changed.
+fn changed_inputs(change: impl Fn(&Path)) -> (tempfile::TempDir, String) {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    for entry in std::fs::read_dir(fixture("dus_kv_write")).expect("the fixture").flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.starts_with("input_") {
+            std::fs::copy(entry.path(), dir.path().join(&name)).expect("copying");
+        }
+    }
+    change(dir.path());
+    let inputs = path(dir.path()).to_string();
+    (dir, inputs)
+}
+
+/// A `.npy` file of zeros.
+fn npy(descr: &str, shape: &str, bytes: usize) -> Vec<u8> {
+    let mut head = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    while (10 + head.len() + 1) % 64 != 0 {
+        head.push(' ');
+    }
+    head.push('\n');
+    let mut out = b"\x93NUMPY\x01\x00".to_vec();
+    out.extend((head.len() as u16).to_le_bytes());
+    out.extend(head.as_bytes());
+    out.resize(out.len() + bytes, 0);
+    out
+}
+
+#[test]
+fn wrong_inputs_are_refused_by_run_and_eval() {
+    let module = fixture("dus_kv_write").join("module.hlo.txt");
+    let cases: [(&str, &dyn Fn(&Path)); 5] = [
+        ("MUR0124", &|d| std::fs::remove_file(d.join("input_0.npy")).expect("removing")),
+        ("MUR0121", &|d| std::fs::write(d.join("input_0.npy"), npy("<f4", "(3,)", 12)).expect("writing")),
+        ("MUR0122", &|d| std::fs::write(d.join("input_0.npy"), npy("<f4", "(3, 5)", 60)).expect("writing")),
+        ("MUR0123", &|d| std::fs::write(d.join("input_0.npy"), npy("<f8", "(3, 5)", 120)).expect("writing")),
+        ("MUR0125", &|d| std::fs::write(d.join("input_0.npy"), b"\x93NUMPY\x01").expect("writing")),
+    ];
+    for (code, change) in cases {
+        let (dir, inputs) = changed_inputs(change);
+        let outputs = path(&dir.path().join("outputs")).to_string();
+        for command in ["eval", "run"] {
+            refuses(&[command, path(&module), "--inputs", &inputs, "--outputs", &outputs], code, dir.path());
+        }
+    }
+}
+
+#[test]
+fn inputs_that_are_not_given_are_refused() {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let outputs = path(&dir.path().join("outputs")).to_string();
+    let module = fixture("dus_kv_write").join("module.hlo.txt");
+    for command in ["eval", "run"] {
+        refuses(&[command, path(&module), "--outputs", &outputs], "MUR0902", dir.path());
+    }
+}
+
+#[test]
+fn eval_writes_what_the_goldens_say() {
+    let case = fixture("dus_kv_write");
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    for outputs in ["outputs", "outputs.npz"] {
+        let outputs = dir.path().join(outputs);
+        let module = case.join("module.hlo.pb");
+        let out =
+            murre(&["eval", path(&module), "--inputs", path(&case), "--outputs", path(&outputs)]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    }
+    let got = std::fs::read(dir.path().join("outputs/output_0.npy")).expect("the output");
+    let want = std::fs::read(case.join("output_0.npy")).expect("the golden");
+    let data = |b: &[u8]| b[10 + u16::from_le_bytes([b[8], b[9]]) as usize..].to_vec();
+    assert_eq!(data(&got), data(&want));
+    assert!(dir.path().join("outputs.npz").is_file());
+}
+
+#[test]
+fn usage_errors_exit_with_2() {
+    let module = fixture("dus_kv_write").join("module.hlo.txt");
+    let module = path(&module);
+    for args in [
+        &[][..],
+        &["nothing"],
+        &["compile"],
+        &["compile", module],
+        &["compile", module, "-o", "x", "--target", "trn9"],
+        &["compile", module, "--stop-after", "nowhere"],
+        &["compile", module, "--print-after", "no_such_pass"],
+        &["compile", module, "-o", "x", "--dge-levels", "everything"],
+        &["compile", module, "-o", "x", "--threads", "0"],
+        &["check"],
+        &["errors", "MUR9999"],
+        &["passes", "--json", "--dot"],
+    ] {
+        let out = murre(args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}: {}", text(&out.stderr));
+    }
+    assert!(!Path::new("x").exists());
+}
+
+/// A copy of a fixture.
+fn copied(name: &str) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    for entry in std::fs::read_dir(fixture(name)).expect("the fixture").flatten() {
+        std::fs::copy(entry.path(), dir.path().join(entry.file_name())).expect("copying");
+    }
+    dir
+}
+
+#[test]
+fn check_tells_passed_from_different_from_refused() {
+    let good = fixture("dus_kv_write");
+    let out = murre(&["check", "--eval", path(&good)]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stdout));
+    assert_eq!(text(&out.stdout).lines().last(), Some("1 passed, 0 failed"));
+
+    let different = copied("dus_kv_write");
+    let golden = different.path().join("output_0.npy");
+    let mut bytes = std::fs::read(&golden).expect("the golden");
+    let last = bytes.len() - 2;
+    bytes[last] ^= 0x40;
+    std::fs::write(&golden, bytes).expect("writing");
+    let out = murre(&["check", "--eval", path(&good), path(different.path())]);
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out.stdout));
+    assert_eq!(text(&out.stdout).lines().last(), Some("1 passed, 1 failed"));
+
+    let refused = copied("dus_kv_write");
+    std::fs::write(refused.path().join("module.hlo.txt"), "HloModule m\n").expect("writing");
+    let out = murre(&["check", "--eval", "--jobs", "2", path(refused.path()), path(&good)]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stdout));
+    assert_eq!(text(&out.stdout).lines().last(), Some("1 passed, 1 failed"));
+    assert!(text(&out.stdout).contains("MUR01"), "{}", text(&out.stdout));
+    assert!(text(&out.stdout).lines().next().is_some_and(|l| l.starts_with("refused")));
+}
+
+#[test]
+fn json_is_json() {
+    let case = fixture("dus_kv_write");
+    let out = murre(&["--json", "check", "--eval", path(&case)]);
+    for line in text(&out.stdout).lines() {
+        serde_json::from_str::<serde_json::Value>(line).expect("a JSON line");
+    }
+    for args in [&["passes", "--json"][..], &["errors", "--json"], &["decode", "--json", "00144000"]] {
+        let out = murre(args);
+        serde_json::from_slice::<serde_json::Value>(&out.stdout).expect("a JSON value");
+    }
+    let out = murre(&["print", "--json", "/no/such/file"]);
+    let line: serde_json::Value = serde_json::from_slice(&out.stderr).expect("a JSON line");
+    assert_eq!((out.status.code(), line["code"].as_str()), (Some(1), Some("MUR0901")));
+}
+
+#[test]
+fn print_gives_text_that_prints_the_same() {
+    let (_dir, module, _) = scratch(ADD.as_bytes());
+    let once = murre(&["print", &module]);
+    assert_eq!(once.status.code(), Some(0), "{}", text(&once.stderr));
+    let (_dir, again, _) = scratch(&once.stdout);
+    assert_eq!(text(&murre(&["print", &again]).stdout), text(&once.stdout));
+}
+
+#[test]
+fn tables_timings_and_traces_can_be_had_after_every_pass() {
+    let (dir, module, _) = scratch(ADD.as_bytes());
+    let trace = dir.path().join("trace.json");
+    let out = murre(&[
+        "compile", &module, "--stop-after", "address", "--print-after", "all", "--timings", "--trace", path(&trace),
+    ]);
+    let shown = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    for part in ["// after lower_hlo (penguin)", "// after lower_ap (address)", "loc dram0(a)", "total"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let trace: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&trace).expect("the trace")).expect("a JSON value");
+    assert!(trace["traceEvents"].as_array().is_some_and(|e| e.len() > 5));
+}
+
+#[test]
+fn explain_without_such_a_value_is_refused() {
+    let (dir, module, _) = scratch(ADD.as_bytes());
+    refuses(&["explain", &module, "nobody"], "MUR0903", dir.path());
+}
+
+#[test]
+fn decode_names_an_address_and_refuses_other_digits() {
+    let out = murre(&["decode", "0x00144000"]);
+    assert!(text(&out.stdout).contains("SBUF partition 5, byte 0x4000"));
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    refuses(&["decode", "123"], "MUR0904", dir.path());
+}

@@ -1,0 +1,80 @@
+//! What lowering refuses, with the code that says so: each names the instruction, and all refusals of a module come
+//! together.
+
+mod support;
+
+use murre::components::diag::Diagnostic;
+use murre::components::hlo::{HloModule, HloOp};
+use murre::components::ids::CompId;
+use murre::systems::{CompileOptions, compile};
+
+fn refused(text: &str) -> Vec<Diagnostic> {
+    let outcome = compile(support::module(text), CompileOptions::default());
+    assert!(outcome.program.is_none());
+    outcome.diagnostics
+}
+
+fn codes(text: &str) -> Vec<(&'static str, String)> {
+    refused(text).into_iter().map(|d| (d.code.id, d.instruction.unwrap_or_default())).collect()
+}
+
+#[test]
+fn operations_without_a_lowering_are_all_named() {
+    let text = "HloModule m
+c { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
+ENTRY e { x = f32[4] parameter(0)
+  s = f32[4] sort(x), dimensions={0}, to_apply=c
+  f = f32[4] floor(s)
+  ROOT r = f32[4] cosine(f) }";
+    let expected = ["s", "f", "r"].map(|n| ("MUR0401", n.to_string()));
+    assert_eq!(codes(text), expected);
+}
+
+#[test]
+fn wide_types_are_refused() {
+    let text = "HloModule m ENTRY e { x = f64[4] parameter(0) ROOT r = f64[4] add(x, x) }";
+    assert_eq!(codes(text)[0], ("MUR0402", "x".to_string()));
+}
+
+#[test]
+fn a_tensor_that_no_tile_holds_is_refused() {
+    let text = "HloModule m ENTRY e { x = f32[1000003] parameter(0) ROOT r = f32[1000003] add(x, x) }";
+    assert_eq!(codes(text), [("MUR0403", "r".to_string())]);
+}
+
+#[test]
+fn a_run_time_index_along_a_reversed_dimension_is_refused() {
+    let text = "HloModule m ENTRY e { x = f32[8] parameter(0) i = s32[] parameter(1)
+  v = f32[8] reverse(x), dimensions={0}
+  ROOT r = f32[2] dynamic-slice(v, i), dynamic_slice_sizes={2} }";
+    assert_eq!(codes(text), [("MUR0404", "r".to_string())]);
+}
+
+#[test]
+fn a_run_time_divisor_is_refused() {
+    let text = "HloModule m ENTRY e { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] divide(a, b) }";
+    assert_eq!(codes(text), [("MUR0405", "r".to_string())]);
+}
+
+#[test]
+fn run_time_extents_are_refused_with_their_instruction() {
+    let text = "HloModule m ENTRY e { x = f32[8] parameter(0) n = s32[] parameter(1)
+  d = f32[<=8] set-dimension-size(x, n), dimensions={0}
+  ROOT r = f32[<=8] add(d, d) }";
+    let found = codes(text);
+    assert!(found.contains(&("MUR0406", "d".to_string())) && found.contains(&("MUR0406", "r".to_string())));
+}
+
+#[test]
+fn a_computation_that_calls_itself_is_refused_before_it_is_inlined() {
+    let text = "HloModule m
+f { p = s32[] parameter(0) ROOT q = s32[] add(p, p) }
+ENTRY e { x = s32[] parameter(0) ROOT r = s32[] call(x), to_apply=f }";
+    let mut module: HloModule = support::module(text);
+    // What no reader lets through: the callee is the caller.
+    let call = module.instructions.iter().position(|i| i.op == HloOp::Call).expect("a call");
+    let own: CompId = module.entry;
+    module.instructions[call].called = vec![own];
+    let outcome = compile(module, CompileOptions::default());
+    assert_eq!(outcome.diagnostics[0].code.id, "MUR0408");
+}
