@@ -18,13 +18,14 @@ fn main() {
                 println!("{case}: VERIFY {:?}", v[0]);
                 continue;
             }
-            let mut c = Compiler::new(
-                m,
-                CompileOptions { verify: true, stop_after: None, ..Default::default() },
-            );
+            let mut c =
+                Compiler::new(m, CompileOptions { verify: true, stop_after: None, ..Default::default() });
             let mut names = vec![];
             c.run_stepwise(|p, _, w| {
-                if p.name=="alloc_semaphores"{println!("{:?}",w.resource::<murre::systems::staging::Counts>());} names.push((
+                if p.name == "alloc_semaphores" {
+                    println!("{:?}", w.resource::<murre::systems::staging::Counts>());
+                }
+                names.push((
                     p.name,
                     w.resource::<murre::systems::staging::Counts>().insts,
                     w.resource::<murre::components::bir::Order>().0.len(),

@@ -31,14 +31,26 @@ pub fn execute(core: &mut Core, engine: usize, instr: &Instr) -> Result<Next, Di
         Instr::VariableAccess(x) => {
             let load = x.opcode == VariableAccessOp::TensorLoad;
             let at = x.offset as usize;
-            access(core, engine, Region::Var(x.variable), at, x.dtype, x.num, x.step, [x.data, x.data_high], load)?;
+            access(
+                core,
+                engine,
+                Region::Var(x.variable),
+                at,
+                x.dtype,
+                x.num,
+                x.step,
+                [x.data, x.data_high],
+                load,
+            )?;
         }
         Instr::RegisterAccess(x) => {
             let load = x.opcode == RegisterAccessOp::TensorLoadRegister;
             let address = core.registers[engine].get(x.address)? as usize;
             let (partition, offset) = (address >> 18, address & 0x3_FFFF);
             if partition >= 128 || offset >= core.memory.active {
-                return Err(super::memory::range_fault(format!("register access at {address:#x} is outside SBUF")));
+                return Err(super::memory::range_fault(format!(
+                    "register access at {address:#x} is outside SBUF"
+                )));
             }
             let at = core.memory.flat(Region::Sbuf, partition, offset);
             access(core, engine, Region::Sbuf, at, x.dtype, x.num, x.step, [x.data, x.data_high], load)?;

@@ -45,7 +45,9 @@ impl Registers {
     /// Writes a register.
     pub fn set(&mut self, id: u8, word: u32) -> Result<(), Diagnostic> {
         let slot = self.words.get_mut(id as usize);
-        *slot.ok_or_else(|| Diagnostic::error(&codes::SIM_REGISTER, format!("there is no register {id}")))? = word;
+        *slot
+            .ok_or_else(|| Diagnostic::error(&codes::SIM_REGISTER, format!("there is no register {id}")))? =
+            word;
         self.written |= 1 << id;
         Ok(())
     }

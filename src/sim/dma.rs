@@ -10,7 +10,7 @@ use super::core::{Core, Registers};
 use super::memory::{Memory, Region, range_fault};
 use super::numerics::{alu, cast, load, narrow, widen, width};
 use murre_components::diag::{Diagnostic, codes::sim as codes};
-use murre_components::isa::dma::{INDEX_BOUND_ERROR, INDEX_BOTH, INDEX_GATHER, INDEX_MODE};
+use murre_components::isa::dma::{INDEX_BOTH, INDEX_BOUND_ERROR, INDEX_GATHER, INDEX_MODE};
 use murre_components::isa::{Addr4, Addr8, Addr8Form, BoundRegister, DmaDirect, DmaExtension};
 use murre_components::program::Program;
 
@@ -61,8 +61,10 @@ pub fn resolve(
     if d.dge_op == 1 && ext.is_none() {
         return Err(cannot("an indirect transfer without its extension record"));
     }
-    let mut src = side(p, registers, &d.src, d.src_step, d.src_num, d.src_row.bytes(), d.src_dtype, d.src_bound)?;
-    let mut dst = side(p, registers, &d.dst, d.dst_step, d.dst_num, d.dst_row.bytes(), d.dst_dtype, d.dst_bound)?;
+    let mut src =
+        side(p, registers, &d.src, d.src_step, d.src_num, d.src_row.bytes(), d.src_dtype, d.src_bound)?;
+    let mut dst =
+        side(p, registers, &d.dst, d.dst_step, d.dst_num, d.dst_row.bytes(), d.dst_dtype, d.dst_bound)?;
     let mut compute = 0;
     if let Some(e) = ext {
         compute = e.compute;
@@ -91,7 +93,9 @@ fn index_address(registers: &Registers, word: Addr4) -> Result<u32, Diagnostic> 
         _ => return Err(cannot("an index address of no mode")),
     };
     if address >= 1 << 18 || address % 4 != 0 {
-        return Err(cannot(format!("the index vector at {address:#x} is not in SBUF partition 0, 4-byte aligned")));
+        return Err(cannot(format!(
+            "the index vector at {address:#x} is not in SBUF partition 0, 4-byte aligned"
+        )));
     }
     Ok(address)
 }
@@ -123,8 +127,11 @@ fn side(
         }
         Addr8Form::TableRegister { entry: id, register, wide } => {
             let (region, origin) = entry(id)?;
-            let offset =
-                if wide { registers.get_pair(register, register + 1)? as i64 } else { registers.get(register)? as i64 };
+            let offset = if wide {
+                registers.get_pair(register, register + 1)? as i64
+            } else {
+                registers.get(register)? as i64
+            };
             (region, origin, origin.saturating_add(offset), wide)
         }
         Addr8Form::Variable { id, offset } => (Region::Var(id), 0, offset as i64, false),
@@ -168,7 +175,8 @@ impl Side {
         for j in 0..self.num[1] as i64 {
             for i in 0..self.num[0] as usize {
                 let i = indices.as_ref().map_or(i as i64, |v| v[i]);
-                let at = self.base.saturating_add(i.saturating_mul(self.step[0])).saturating_add(j * self.step[1]);
+                let at =
+                    self.base.saturating_add(i.saturating_mul(self.step[0])).saturating_add(j * self.step[1]);
                 out.push(self.place(memory, at)?);
             }
         }
@@ -196,7 +204,10 @@ impl Side {
         }
         let (partition, offset) = ((at >> 18) as usize, (at & 0x3_FFFF) as usize);
         if partition >= 128 || offset + self.row > memory.active {
-            let what = format!("a transfer row of {} bytes at SBUF partition {partition} byte {offset:#x}", self.row);
+            let what = format!(
+                "a transfer row of {} bytes at SBUF partition {partition} byte {offset:#x}",
+                self.row
+            );
             return Err(range_fault(format!("{what} leaves the partition's {:#x} bytes", memory.active)));
         }
         Ok(Some(memory.flat(Region::Sbuf, partition, offset)))
@@ -207,7 +218,11 @@ impl Side {
 pub fn execute(core: &mut Core, t: &Transfer) -> Result<u64, Diagnostic> {
     let (from, to) = (width(t.src.tag), width(t.dst.tag));
     if t.src.bytes() / from as u64 != t.dst.bytes() / to as u64 {
-        return Err(cannot(format!("{} source bytes against {} destination bytes", t.src.bytes(), t.dst.bytes())));
+        return Err(cannot(format!(
+            "{} source bytes against {} destination bytes",
+            t.src.bytes(),
+            t.dst.bytes()
+        )));
     }
     if t.src.bytes() > 1 << 32 {
         return Err(cannot("a transfer of more than 4 GiB"));
@@ -267,8 +282,20 @@ fn combine(op: u8, tag: u8, old: u64, new: u64) -> Result<u64, Diagnostic> {
         return Ok(match op {
             1 => old.wrapping_add(new),
             2 => old.wrapping_mul(new),
-            3 => if less { new } else { old },
-            _ => if less { old } else { new },
+            3 => {
+                if less {
+                    new
+                } else {
+                    old
+                }
+            }
+            _ => {
+                if less {
+                    old
+                } else {
+                    new
+                }
+            }
         });
     }
     let wire = match op {

@@ -99,9 +99,17 @@ pub fn run(program: &Program, inputs: &[HostBytes], options: &SimOptions) -> Res
     }
     for (symbol, bytes) in program.inputs().zip(inputs) {
         if bytes.len() as u64 != size(symbol) {
-            return Err(Diagnostic::error(&codes::SIM_INPUT, format!("input '{}' has another size", symbol.name))
-                .found(format!("{} bytes", bytes.len()))
-                .expected(format!("{} bytes: {} {:?}", size(symbol), symbol.dtype.name(), symbol.dims)));
+            return Err(Diagnostic::error(
+                &codes::SIM_INPUT,
+                format!("input '{}' has another size", symbol.name),
+            )
+            .found(format!("{} bytes", bytes.len()))
+            .expected(format!(
+                "{} bytes: {} {:?}",
+                size(symbol),
+                symbol.dtype.name(),
+                symbol.dims
+            )));
         }
     }
     let core = core::Core::new(memory::Memory::new(program, inputs));

@@ -79,7 +79,8 @@ impl<'a> Schedule<'a> {
         let table = |t: usize, records: &[Record]| {
             records.iter().enumerate().map(|(i, r)| step_of(program, t, i, r)).collect::<Result<Vec<_>, _>>()
         };
-        let streams = program.streams.iter().enumerate().map(|(t, s)| table(t, s)).collect::<Result<Vec<_>, _>>()?;
+        let streams =
+            program.streams.iter().enumerate().map(|(t, s)| table(t, s)).collect::<Result<Vec<_>, _>>()?;
         Ok(Schedule {
             program,
             core,
@@ -200,7 +201,10 @@ impl<'a> Schedule<'a> {
                 self.ended[engine] = true;
                 return Ok(());
             }
-            return Err(Diagnostic::error(&codes::SIM_RECORD, format!("the stream runs past its last record to {at}")));
+            return Err(Diagnostic::error(
+                &codes::SIM_RECORD,
+                format!("the stream runs past its last record to {at}"),
+            ));
         };
         let (instr, events) = (*instr, *events);
         self.stats.records[engine] += 1;
@@ -224,7 +228,13 @@ impl<'a> Schedule<'a> {
                 if ext.is_some() {
                     self.pc[engine] += 1;
                 }
-                self.enqueue(self.program.queues.len() + engine, engine, transfer, Some(events), (engine, at));
+                self.enqueue(
+                    self.program.queues.len() + engine,
+                    engine,
+                    transfer,
+                    Some(events),
+                    (engine, at),
+                );
                 return Ok(());
             }
             Instr::DmaTrigger(t) => return self.trigger(engine, t, events),
@@ -252,7 +262,14 @@ impl<'a> Schedule<'a> {
         self.core.complete(&events)
     }
 
-    fn enqueue(&mut self, queue: usize, engine: usize, transfer: Transfer, after: Option<Events>, site: (usize, usize)) {
+    fn enqueue(
+        &mut self,
+        queue: usize,
+        engine: usize,
+        transfer: Transfer,
+        after: Option<Events>,
+        site: (usize, usize),
+    ) {
         if let Some(q) = self.queues.get_mut(queue) {
             q.push_back(Job { transfer, engine, after, site });
             self.outstanding[engine] += 1;
@@ -281,7 +298,8 @@ impl<'a> Schedule<'a> {
                 return fault(format!("descriptor {i} is no transfer"));
             };
             let next = self.descriptors.get(i + 1).filter(|_| i + 1 < end);
-            let ext = if let Some(Step { instr: Instr::DmaExtension(x), .. }) = next { Some(x) } else { None };
+            let ext =
+                if let Some(Step { instr: Instr::DmaExtension(x), .. }) = next { Some(x) } else { None };
             let transfer = dma::resolve(self.program, &self.core.registers[engine], d, ext);
             jobs.push((transfer.map_err(|d| locate(self.program, (5, i), d))?, i));
             i += 1 + ext.is_some() as usize;
@@ -325,7 +343,12 @@ impl<'a> Schedule<'a> {
                 (Instr::Bare(x), 0) if x.opcode == BareOp::AllEngineBarrier => "the barrier".to_string(),
                 (Instr::Drain(_), 0) => format!("{} transfers to end", self.outstanding[engine]),
                 (Instr::EventSemaphore(x), 0) => {
-                    format!("semaphore {} (now {}) against {}", x.wait1_id, counter(x.wait1_id), x.wait1_value)
+                    format!(
+                        "semaphore {} (now {}) against {}",
+                        x.wait1_id,
+                        counter(x.wait1_id),
+                        x.wait1_value
+                    )
                 }
                 (_, mode) if matches!(mode & 0x7F, 1..=5) => {
                     let what = if mode & 0x80 != 0 { "register " } else { "" };

@@ -47,8 +47,20 @@ pub fn evaluate(f: ActFunc, z32: f32, alpha: f32) -> f32 {
         Identity | Copy => z,
         Square => z * z,
         Relu => z.max(0.0),
-        Lrelu => if z > 0.0 { z } else { 0.01 * z },
-        Prelu => if z > 0.0 { z } else { alpha as f64 * z },
+        Lrelu => {
+            if z > 0.0 {
+                z
+            } else {
+                0.01 * z
+            }
+        }
+        Prelu => {
+            if z > 0.0 {
+                z
+            } else {
+                alpha as f64 * z
+            }
+        }
         Sigmoid => sigmoid(z),
         Tanh => z.tanh(),
         Exp => z.exp(),
@@ -88,7 +100,11 @@ pub fn evaluate(f: ActFunc, z32: f32, alpha: f32) -> f32 {
 pub(super) fn activate(on: &mut On<'_>, x: &Activate) -> Done {
     let f = ActFunc::from_code(x.func).ok_or_else(|| cannot(format!("activation code {}", x.func)))?;
     if !f.hardwired() && !on.core.table_set.is_some_and(|s| f.in_set(s)) {
-        return Err(state(format!("'{}' is not in the resident table set {:?}", f.name(), on.core.table_set)));
+        return Err(state(format!(
+            "'{}' is not in the resident table set {:?}",
+            f.name(),
+            on.core.table_set
+        )));
     }
     let v = on.view(&x.src, x.src_dtype, x.channels)?;
     let d = on.target(&x.dst, x.out_dtype, x.channels)?;

@@ -1,9 +1,9 @@
 //! Copies, fills, selects, iota and the `S4D4_TR` family (reduce, copy, cast, reciprocal, shuffle, transpose).
 //! Facts: `spec/isa_compute.md 6.1, 6.2, 6.5..6.9`.
 
+use super::super::core::ACT;
 use super::super::memory::{Region, View};
 use super::super::numerics::{alu as raw_alu, narrow, widen, width};
-use super::super::core::ACT;
 use super::{Done, On, cannot, reduce, same, state};
 use murre_components::diag::Diagnostic;
 use murre_components::isa::*;
@@ -19,7 +19,8 @@ impl Source {
         Ok(match operand {
             Operand::Pattern(t) => Source::Strided(on.view(t, tag, channels)?),
             Operand::Gather(g) => {
-                let base = Addr4::physical(g.index.address().unwrap_or(0) as u64).map_err(Diagnostic::from)?;
+                let base =
+                    Addr4::physical(g.index.address().unwrap_or(0) as u64).map_err(Diagnostic::from)?;
                 let index = Tensor::<1> { addr: base, step: [1], num: [g.count] };
                 let data = on.view(&Tensor::<1>::point(g.data), tag, channels)?;
                 Source::Gather { index: on.view(&index, 5, channels)?, data }
@@ -41,12 +42,17 @@ impl Source {
                 let size = width(data.tag);
                 let memory = &on.core.memory;
                 let base = data.runs.first().copied().unwrap_or(0) as usize;
-                let limit =
-                    if data.region == Region::Psum { super::super::memory::PSUM_PARTITION_BYTES } else { memory.active };
+                let limit = if data.region == Region::Psum {
+                    super::super::memory::PSUM_PARTITION_BYTES
+                } else {
+                    memory.active
+                };
                 let element = |i: u64| {
                     let offset = base + i as usize * size;
                     if offset + size > limit {
-                        return Err(super::super::memory::range_fault(format!("gather index {i} leaves the partition")));
+                        return Err(super::super::memory::range_fault(format!(
+                            "gather index {i} leaves the partition"
+                        )));
                     }
                     let at = memory.flat(data.region, data.partition + p, offset);
                     Ok(super::super::numerics::load(memory.read(data.region, at, size)?))
@@ -148,11 +154,14 @@ pub(super) fn iota(on: &mut On<'_>, x: &Iota) -> Done {
     same("pattern and destination", values.len(), d.count)?;
     for p in 0..x.channels as usize {
         let lane = (p as i32).wrapping_mul(x.multiplier);
-        let bits: Vec<u64> = values
-            .iter()
-            .map(|v| v.wrapping_add(lane))
-            .map(|v| if matches!(x.out_dtype, 8 | 9) { v as u32 as u64 } else { narrow(x.out_dtype, v as f32) })
-            .collect();
+        let bits: Vec<u64> =
+            values
+                .iter()
+                .map(|v| v.wrapping_add(lane))
+                .map(|v| {
+                    if matches!(x.out_dtype, 8 | 9) { v as u32 as u64 } else { narrow(x.out_dtype, v as f32) }
+                })
+                .collect();
         on.core.memory.write_bits(&d, p, &bits)?;
     }
     Ok(())
@@ -223,7 +232,8 @@ pub(super) fn predicated_scalar(on: &mut On<'_>, x: &CopyPredicatedScalar) -> Do
             Imm::Literal(b) => narrow(x.out_dtype, f32::from_bits(b)),
             _ => values[p],
         };
-        let out: Vec<_> = on.bits(&v, p)?.iter().map(|t| ((*t != 0) == (x.reversed != 0)).then_some(value)).collect();
+        let out: Vec<_> =
+            on.bits(&v, p)?.iter().map(|t| ((*t != 0) == (x.reversed != 0)).then_some(value)).collect();
         on.core.memory.write_some(&d, p, &out)?;
     }
     Ok(())

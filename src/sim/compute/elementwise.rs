@@ -111,7 +111,8 @@ pub(super) fn scalar_tensor_tensor(on: &mut On<'_>, x: &ScalarTensorTensor) -> D
     same("second source and destination", b.count, d.count)?;
     let (first, second) = (x.reverse & 1 != 0, x.reverse & 2 != 0);
     let imm_bits = on.imm_bits(&x.imm0, x.imm0_dtype, x.channels)?;
-    let imm = if x.opcode == Op::ScalarTensorTensorBitvec { vec![] } else { on.imm(&x.imm0, 10, x.channels)? };
+    let imm =
+        if x.opcode == Op::ScalarTensorTensorBitvec { vec![] } else { on.imm(&x.imm0, 10, x.channels)? };
     for p in 0..x.channels as usize {
         let at = a.partition + p;
         if x.opcode == Op::ScalarTensorTensorBitvec {

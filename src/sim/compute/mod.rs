@@ -85,7 +85,12 @@ pub(super) struct On<'a> {
 
 impl On<'_> {
     /// Resolves a tensor operand, through a register where its word says so.
-    pub(super) fn view<const N: usize>(&self, t: &Tensor<N>, tag: u8, channels: u8) -> Result<View, Diagnostic> {
+    pub(super) fn view<const N: usize>(
+        &self,
+        t: &Tensor<N>,
+        tag: u8,
+        channels: u8,
+    ) -> Result<View, Diagnostic> {
         let address = match (t.addr.address(), t.addr.register_id()) {
             (Some(address), _) => address,
             (None, Some(register)) => self.core.registers[self.engine].get(register)?,
@@ -99,7 +104,12 @@ impl On<'_> {
     }
 
     /// A destination: PSUM takes 4-byte elements only.
-    pub(super) fn target<const N: usize>(&self, t: &Tensor<N>, tag: u8, channels: u8) -> Result<View, Diagnostic> {
+    pub(super) fn target<const N: usize>(
+        &self,
+        t: &Tensor<N>,
+        tag: u8,
+        channels: u8,
+    ) -> Result<View, Diagnostic> {
         let v = self.view(t, tag, channels)?;
         if v.region == Region::Psum && !matches!(tag, 8..=11) {
             return Err(cannot("PSUM takes 4-byte elements only"));

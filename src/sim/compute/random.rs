@@ -52,8 +52,10 @@ pub(super) fn rand2(on: &mut On<'_>, x: &Rand2) -> Done {
     let d = on.target(&x.dst, x.out_dtype, x.channels)?;
     let (min, max) = (on.imm(&x.min, 10, x.channels)?, on.imm(&x.max, 10, x.channels)?);
     for p in 0..x.channels as usize {
-        let values: Vec<f32> =
-            words(on, d.partition + p, d.count).iter().map(|w| min[p] + (max[p] - min[p]) * uniform(*w)).collect();
+        let values: Vec<f32> = words(on, d.partition + p, d.count)
+            .iter()
+            .map(|w| min[p] + (max[p] - min[p]) * uniform(*w))
+            .collect();
         on.write(&d, p, &values)?;
     }
     Ok(())

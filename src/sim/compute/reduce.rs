@@ -94,7 +94,13 @@ pub(super) fn cross_reduce(on: &mut On<'_>, x: &CrossReduce) -> Done {
             row.iter_mut().for_each(|e| *e *= x.scale.value());
         }
         fold(&mut out, row, all, |a, b| match x.op {
-            2 => if a > b { a } else { b },
+            2 => {
+                if a > b {
+                    a
+                } else {
+                    b
+                }
+            }
             _ => a + b,
         });
     }
