@@ -8,6 +8,7 @@ mod case;
 pub use case::{CaseReport, CheckOptions, Status, check_case};
 
 use crate::array::HostArray;
+use crate::sim::SimOptions;
 use murre_components::diag::{Diagnostic, codes::internal::INTERNAL};
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
@@ -43,11 +44,11 @@ pub fn simulate(
     inputs: &[HostArray],
     options: SimulateOptions,
 ) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
+    let options = SimOptions { interleave: options.interleave, ..SimOptions::default() };
     let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
-    let options = crate::sim::SimOptions { interleave: options.interleave, ..Default::default() };
     let outcome = crate::sim::run(program, &bytes, &options).map_err(|d| vec![d])?;
-    let leaves = program.outputs().zip(outcome.outputs);
-    Ok(leaves.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect())
+    let arrays = program.outputs().zip(outcome.outputs);
+    Ok(arrays.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect())
 }
 
 /// The diagnostic for a compilation that ended without an error and without a program.
