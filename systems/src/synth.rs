@@ -9,7 +9,7 @@ use crate::compile::Compiler;
 use crate::options::CompileOptions;
 use crate::staging::{Operand, Staging};
 use murre_components::bir::*;
-use murre_components::dtype::DType;
+use murre_components::dtype::{DType, HloType};
 use murre_components::engine::{EngineId, PARTITIONS};
 use murre_components::hlo::HloModule;
 use murre_components::ids::*;
@@ -88,11 +88,29 @@ pub fn synthetic(n: u32, seed: u64) -> Compiler {
     }
     b.emit(Opcode::Exit, EngineId::All, |_| (), &[], &[]);
     let Builder { rows, order, exprs, payloads, .. } = b;
+    let signature = signature(&rows.locs);
     rows.flush(&mut compiler.world);
+    compiler.world.insert_resource(signature);
     compiler.world.insert_resource(Order(order));
     compiler.world.insert_resource(exprs);
     compiler.world.insert_resource(payloads);
     compiler
+}
+
+/// The host's view of the input and output arrays.
+fn signature(locs: &[LocRow]) -> Signature {
+    let leaves = |kind: VarKind| {
+        let mut rows: Vec<&LocRow> = locs.iter().filter(|l| l.head.kind == kind).collect();
+        rows.sort_by_key(|l| l.from.ordinal);
+        rows.into_iter()
+            .map(|l| SignatureLeaf {
+                name: format!("{kind:?}{}", l.from.ordinal).to_lowercase(),
+                ty: if l.head.dtype == DType::I32 { HloType::S32 } else { HloType::F32 },
+                dims: vec![l.head.part_elems],
+            })
+            .collect()
+    };
+    Signature { inputs: leaves(VarKind::Input), outputs: leaves(VarKind::Output) }
 }
 
 /// The whole of `elems` elements in each of 128 partitions, out of rows of `row` elements.
