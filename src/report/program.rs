@@ -11,7 +11,10 @@ use std::fmt::Write;
 /// A record as text: layout, fields, events.
 pub fn record_text(record: &Record) -> Result<String, Diagnostic> {
     let (instr, events) = decode(record)?;
-    Ok(format!("{instr:?}{}", events_text(&events)))
+    let text = format!("{instr:?}");
+    // `Exit(Exit { .. })`: the variant is the layout's name.
+    let layout = text.split_once('(').and_then(|(_, inner)| inner.strip_suffix(')')).unwrap_or(&text);
+    Ok(format!("{layout}{}", events_text(&events)))
 }
 
 fn events_text(e: &Events) -> String {
