@@ -1,6 +1,8 @@
 //! Worked words, slots and records against the encoder and decoder. Bytes come from `spec/isa.md 1.7, 2.3, 3.7, 5.2`
 //! and `spec/isa_compute.md 12.5`.
 
+mod naive;
+
 use murre::components::dtype::DType;
 use murre::components::isa::field::{Wire, at};
 use murre::components::isa::*;
@@ -51,8 +53,14 @@ fn words() {
     ];
     for (a, word) in cases {
         assert_eq!(a.word(), word, "{a:?}");
+        assert!(naive::word(word).is_ok(), "{word:#x}");
         assert_eq!(Addr4::from_word(word), Ok(a));
     }
+    let n = naive::word(0x0202_9040).unwrap();
+    assert_eq!((n["space"], n["partition"], n["bank"], n["offset"]), (1, 5, 2, 0x40));
+    let n = naive::word(0x01FF_7FFC).unwrap();
+    assert_eq!((n["space"], n["partition"], n["offset"]), (0, 127, 0x37FFC));
+    assert!(naive::word(0x8000_0040).is_err() && naive::word(0x600C_0100).is_err());
     assert!(Addr4::from_word(0x8000_0040).is_err());
     assert!(Addr4::from_word(0x600C_0100).is_err());
     assert!(start_address_valid(0x0240_0000, 10, false, true, true, 30).is_err());
@@ -78,6 +86,13 @@ fn slots() {
     let (i, d) = (Addr4::sbuf(32, 0x40).unwrap(), Addr4::sbuf(32, 0x800).unwrap());
     let mx = MxGather::new(i, d, (36, 0x2000), 24, DType::F8E4M3FnX4).unwrap();
     assert_eq!(slot(&mx, 16), bytes("40 00 80 20 00 08 80 00 00 20 80 00 60 00 00 04"));
+    let n = naive::gather(&slot(&mx, 16), true);
+    let fields = [n["index"], n["data"], n["scale"], n["count"], n["scale_partition"]];
+    let want = [mx.index, mx.data, mx.scale].map(|a| a.word() as i64);
+    assert_eq!(fields, [want[0], want[1], want[2], mx.count as i64, mx.scale_partition as i64]);
+    let n = naive::gather(&slot(&Operand::<4>::Gather(g), 20), false);
+    let want = [g.index.word() as i64, g.data.word() as i64, g.count as i64];
+    assert_eq!([n["index"], n["data"], n["count"]], want);
 }
 
 const RECORDS: &[(&str, &str)] = &[
@@ -142,6 +157,50 @@ fn records_decode_and_encode_to_the_same_bytes() {
         let r = record(hex);
         let (instr, events) = decode(&r).unwrap_or_else(|d| panic!("{name}: {d:?}"));
         assert_eq!(encode(&instr, &events), r, "{name}");
+        let mut typed = naive::Fields::new();
+        naive::flat::flatten(&format!("{instr:?}"), "", &mut typed);
+        naive::flat::flatten(&format!("{events:?}"), "event", &mut typed);
+        assert_eq!(naive::decode(&r), Ok(typed), "{name}");
+        assert_eq!(assemble(&disassemble(&r)).ok(), Some(r), "{name}");
+    }
+}
+
+#[test]
+fn the_text_of_the_worked_records() {
+    let text = |i: usize| disassemble(&record(RECORDS[i].1));
+    assert_eq!(
+        text(3),
+        "TensorScalar src=bf16@sbuf:p0+0x2000[1,512] channels=64 op0=mult op1=add imm0=fp32(2) \
+         imm1=[fp32@sbuf:p0+0x90] dst=fp32@sbuf:p0+0x3000[1,512]"
+    );
+    assert_eq!(
+        text(4),
+        "TensorTensor op=add channels=128 src0=bf16@sbuf:p0+0x2000[1,64; 64,8] src1=fp32@sbuf:p0+0x3000[1,64; 0,8] \
+         dst=fp32@sbuf:p0+0x4000[1,64; 64,8]"
+    );
+    assert_eq!(text(10), "RegisterAlu op=mult dtype=i32 source=imm src0=$r3 dst=$r4 imm=0x4");
+}
+
+#[test]
+fn dma_records_without_rows_or_with_an_unknown_index_mode_are_refused() {
+    let line = "DmaDirect src=var3+0x40 src_num=[4,1] src_row=64 dst=var4+0x0 dst_num=[4,1] dst_row=64 \
+                src_dtype=bf16 dst_dtype=bf16";
+    let r = assemble(line).unwrap();
+    for at in [0x20, 0x22, 0x38, 0x3A] {
+        let mut r = r;
+        r[at] = 0;
+        assert_eq!(decode(&r).unwrap_err().code.id, "MUR0811", "+{at:02x}");
+    }
+    // Counts from a register: then none may stand in the record.
+    let mut r = r;
+    r[0x17] |= 0x40;
+    assert_eq!(decode(&r).unwrap_err().code.id, "MUR0803");
+    r[0x20..0x24].fill(0);
+    assert!(decode(&r).is_ok());
+    for flags in 0..=255u8 {
+        let mut r = [0; 64];
+        (r[0], r[1]) = (0xDA, flags);
+        assert_eq!(decode(&r).is_ok(), flags & 3 != 3, "{flags:#x}");
     }
 }
 

@@ -228,7 +228,7 @@ pub fn execute(core: &mut Core, t: &Transfer) -> Result<u64, Diagnostic> {
         return Err(cannot("a transfer of more than 4 GiB"));
     }
     let casting = t.src.tag != t.dst.tag;
-    if casting && (t.src.row % from != 0 || t.dst.row % to != 0) {
+    if casting && !(t.src.row.is_multiple_of(from) && t.dst.row.is_multiple_of(to)) {
         return Err(cannot("a casting transfer whose rows are not whole elements"));
     }
     let (sources, targets) = (t.src.rows(&core.memory)?, t.dst.rows(&core.memory)?);

@@ -207,17 +207,20 @@ impl Memory {
             }
             _ => return Err(range_fault(format!("address {address:#x} lies outside SBUF and PSUM"))),
         };
+        if nums.contains(&0) {
+            return Err(range_fault("a pattern with a count of zero".to_string()));
+        }
         let partition = partition as usize;
         let allowed = match channels {
-            0..=32 => partition % 32 == 0,
-            33..=64 => partition % 64 == 0,
+            0..=32 => partition.is_multiple_of(32),
+            33..=64 => partition.is_multiple_of(64),
             _ => partition == 0,
         };
         if !allowed || partition + channels > PARTITIONS {
             return Err(range_fault(format!("{channels} partitions may not start at partition {partition}")));
         }
         let size = width(tag);
-        if base as usize % size != 0 {
+        if !(base as usize).is_multiple_of(size) {
             return Err(range_fault(format!("address {address:#x} is not aligned to {size} bytes")));
         }
         let (mut low, mut high) = (base as i64, base as i64);

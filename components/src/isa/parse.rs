@@ -253,7 +253,6 @@ fn put_byte(r: &mut Record, p: Place, n: u8) -> Parsed<()> {
 }
 
 fn put_field(r: &mut Record, f: &Field, text: &str) -> Parsed<()> {
-    let start = f.place.at;
     match f.kind {
         Kind::Carried => Err(NO_KEY),
         Kind::Dtype => put_byte(r, f.place, named(DTYPE, text)?),
@@ -265,11 +264,11 @@ fn put_field(r: &mut Record, f: &Field, text: &str) -> Parsed<()> {
         Kind::Word => put_number(r, f, word(text)? as u64),
         Kind::Tensor(dtype, _) => tensor(r, f, dtype, text),
         Kind::Imm(bias) => immediate(r, f, bias, text),
-        Kind::Steps16 => list(text, f.bytes / 2, |i, t| Ok(signed::<i16>(t)?.put(r, at(start + 2 * i)))),
-        Kind::Counts => list(text, f.bytes / 2, |i, t| Ok(unsigned::<u16>(t)?.put(r, at(start + 2 * i)))),
-        Kind::Steps32 => list(text, f.bytes / 4, |i, t| Ok(signed::<i32>(t)?.put(r, at(start + 4 * i)))),
-        Kind::Words => list(text, f.bytes / 4, |i, t| Ok(unsigned::<u32>(t)?.put(r, at(start + 4 * i)))),
-        Kind::Bytes => list(text, f.bytes, |i, t| Ok(unsigned::<u8>(t)?.put(r, at(start + i)))),
+        Kind::Steps16 => list::<i16>(r, f, text, signed),
+        Kind::Counts => list::<u16>(r, f, text, unsigned),
+        Kind::Steps32 => list::<i32>(r, f, text, signed),
+        Kind::Words => list::<u32>(r, f, text, unsigned),
+        Kind::Bytes => list::<u8>(r, f, text, unsigned),
         Kind::Addr8 => {
             addr8(text)?.put(r, f.place);
             Ok(())
@@ -401,13 +400,13 @@ fn check_pointer(r: &Record, shape: &Shape, f: &Field, text: &str) -> Parsed<()>
     }
 }
 
-/// `[a,b,...]` of at most `most` items.
-fn list(text: &str, most: u8, mut put: impl FnMut(u8, &str) -> Parsed<()>) -> Parsed<()> {
+/// `[a,b,...]`, no longer than the field.
+fn list<T: Wire>(r: &mut Record, f: &Field, text: &str, item: fn(&str) -> Parsed<T>) -> Parsed<()> {
     const WANT: &str = "a list in brackets, no longer than the field";
     let body = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).ok_or(WANT)?;
-    for (i, item) in body.split(',').filter(|_| !body.is_empty()).enumerate() {
-        let i = u8::try_from(i).ok().filter(|i| *i < most).ok_or(WANT)?;
-        put(i, item.trim())?;
+    let mut places = (0..f.bytes / T::BYTES).map(|i| at(f.place.at + i * T::BYTES));
+    for text in body.split(',').filter(|_| !body.is_empty()) {
+        item(text.trim())?.put(r, places.next().ok_or(WANT)?);
     }
     Ok(())
 }

@@ -83,7 +83,7 @@ pub fn evaluate(f: ActFunc, z32: f32, alpha: f32) -> f32 {
         DerivativeGelu => {
             0.5 * (1.0 + erf(z * std::f64::consts::FRAC_1_SQRT_2)) + 0.398_942_3 * z * (-z * z / 2.0).exp()
         }
-        DerivativeErf => 1.128_379_2 * (-z * z).exp(),
+        DerivativeErf => std::f64::consts::FRAC_2_SQRT_PI * (-z * z).exp(),
         Abs => z.abs(),
         Reciprocal => 1.0 / z,
         AbsReciprocalSqrt => 1.0 / z.abs().sqrt(),

@@ -113,7 +113,7 @@ fn shuffle(on: &mut On<'_>, x: &TensorReduce, source: &Source, d: &View) -> Done
 
 fn transpose(on: &mut On<'_>, x: &TensorReduce, source: &Source, d: &View) -> Done {
     same("source and destination", source.count(), d.count)?;
-    if x.channels % 32 != 0 || d.count % 32 != 0 {
+    if !x.channels.is_multiple_of(32) || !d.count.is_multiple_of(32) {
         return Err(cannot("a stream transpose works on blocks of 32 by 32"));
     }
     let rows = (0..x.channels as usize).map(|p| source.bits(on, p)).collect::<Result<Vec<_>, _>>()?;
