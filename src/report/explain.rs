@@ -360,8 +360,8 @@ impl Way<'_> {
             words: Vec::new(),
         };
         if let (Some(program), Some((stream, n))) = (self.program, ordinal) {
-            let records = program.streams[stream].iter().enumerate().filter(|(_, r)| r[0] == 0xD4);
-            if let Some((at, record)) = records.skip(n).next() {
+            let mut records = program.streams[stream].iter().enumerate().filter(|(_, r)| r[0] == 0xD4);
+            if let Some((at, record)) = records.nth(n) {
                 story.record = Some(format!("record {at} of stream {}", EngineId::STREAMS[stream].name()));
                 if let Ok((Instr::DmaDirect(d), _)) = decode(record) {
                     for (side, word) in [("destination", d.dst), ("source", d.src)] {
