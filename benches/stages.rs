@@ -27,10 +27,10 @@ fn run((mut compiler, stage): (Compiler, Stage)) -> Compiler {
     compiler
 }
 
-/// The program of the demo, as text.
-fn example() -> Vec<u8> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/attention_decode_step/module.hlo.txt");
-    std::fs::read(path).unwrap_or_default()
+/// The program of an example, as text.
+fn module_of(example: &str) -> Vec<u8> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/");
+    std::fs::read(format!("{folder}{example}/module.hlo.txt")).unwrap_or_default()
 }
 
 /// At most `instructions`; a bench without a limit would not fail.
@@ -62,7 +62,7 @@ fn back_end(input: (Compiler, Stage)) -> Compiler {
 }
 
 #[library_benchmark]
-#[bench::example(args = (), setup = example, config = limit(1_000_000_000))]
+#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(1_000_000_000))]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
     black_box(murre::check::verified_module(&bytes, "example").is_ok())
 }

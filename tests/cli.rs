@@ -170,14 +170,12 @@ fn a_damaged_artifact_is_refused() {
     refuses(&["disasm", &module], "MUR0601", dir.path());
 }
 
-/// A copy of a fixture's first vector with one file changed.
+/// The inputs of [`ADD`], one of them changed.
 fn changed_inputs(change: impl Fn(&Path)) -> (tempfile::TempDir, String) {
     let dir = tempfile::tempdir().expect("a scratch directory");
-    for entry in std::fs::read_dir(fixture("dus_kv_write")).expect("the fixture").flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with("input_") {
-            std::fs::copy(entry.path(), dir.path().join(&name)).expect("copying");
-        }
+    std::fs::write(dir.path().join("module"), ADD).expect("writing");
+    for k in 0..2 {
+        std::fs::write(dir.path().join(format!("input_{k}.npy")), npy("<f4", "(4,)", 16)).expect("writing");
     }
     change(dir.path());
     let inputs = path(dir.path()).to_string();
@@ -200,20 +198,29 @@ fn npy(descr: &str, shape: &str, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn wrong_inputs_are_refused_by_run_and_eval() {
-    let module = fixture("dus_kv_write").join("module.hlo.txt");
     let cases: [(&str, &dyn Fn(&Path)); 5] = [
         ("MUR0124", &|d| std::fs::remove_file(d.join("input_0.npy")).expect("removing")),
-        ("MUR0121", &|d| std::fs::write(d.join("input_0.npy"), npy("<f4", "(3,)", 12)).expect("writing")),
-        ("MUR0122", &|d| std::fs::write(d.join("input_0.npy"), npy("<f4", "(3, 5)", 60)).expect("writing")),
-        ("MUR0123", &|d| std::fs::write(d.join("input_0.npy"), npy("<f8", "(3, 5)", 120)).expect("writing")),
+        ("MUR0121", &|d| std::fs::write(d.join("input_0.npy"), npy("<f4", "(2, 2)", 16)).expect("writing")),
+        ("MUR0122", &|d| std::fs::write(d.join("input_0.npy"), npy("<f4", "(3,)", 12)).expect("writing")),
+        ("MUR0123", &|d| std::fs::write(d.join("input_0.npy"), npy("<f8", "(4,)", 32)).expect("writing")),
         ("MUR0125", &|d| std::fs::write(d.join("input_0.npy"), b"\x93NUMPY\x01").expect("writing")),
     ];
     for (code, change) in cases {
         let (dir, inputs) = changed_inputs(change);
         let outputs = path(&dir.path().join("outputs")).to_string();
         for command in ["eval", "run"] {
-            refuses(&[command, path(&module), "--inputs", &inputs, "--outputs", &outputs], code, dir.path());
+            let module = path(&dir.path().join("module")).to_string();
+            refuses(&[command, &module, "--inputs", &inputs, "--outputs", &outputs], code, dir.path());
         }
+    }
+    // What is not changed is fine.
+    let (dir, inputs) = changed_inputs(|_| ());
+    let outputs = path(&dir.path().join("outputs")).to_string();
+    for command in ["eval", "run"] {
+        let module = path(&dir.path().join("module")).to_string();
+        let out = murre(&[command, &module, "--inputs", &inputs, "--outputs", &outputs]);
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        assert_eq!(listing(Path::new(&outputs)).len(), 1);
     }
 }
 

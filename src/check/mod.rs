@@ -8,7 +8,7 @@ mod case;
 pub use case::{CaseReport, CheckOptions, Status, check_case};
 
 use crate::array::HostArray;
-use crate::sim::SimOptions;
+use crate::sim::{SimOptions, TraceStep};
 use murre_components::diag::{Diagnostic, codes::internal::INTERNAL};
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
@@ -45,10 +45,20 @@ pub fn simulate(
     options: SimulateOptions,
 ) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
     let options = SimOptions { interleave: options.interleave, ..SimOptions::default() };
+    simulate_traced(program, inputs, &options).map(|(arrays, _)| arrays)
+}
+
+/// [`simulate`] with every option of the simulator, and the steps that it recorded.
+pub fn simulate_traced(
+    program: &Program,
+    inputs: &[HostArray],
+    options: &SimOptions,
+) -> Result<(Vec<HostArray>, Vec<TraceStep>), Vec<Diagnostic>> {
     let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
-    let outcome = crate::sim::run(program, &bytes, &options).map_err(|d| vec![d])?;
+    let outcome = crate::sim::run(program, &bytes, options).map_err(|d| vec![d])?;
     let arrays = program.outputs().zip(outcome.outputs);
-    Ok(arrays.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect())
+    let arrays = arrays.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect();
+    Ok((arrays, outcome.trace))
 }
 
 /// The diagnostic for a compilation that ended without an error and without a program.

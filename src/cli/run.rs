@@ -7,10 +7,11 @@ use super::{Exit, Outcome, input};
 use murre::array::HostArray;
 use murre::array::files::{read_inputs, write_outputs};
 use murre::artifact;
-use murre::check::{SimulateOptions, simulate};
+use murre::check::simulate_traced;
 use murre::components::diag::Diagnostic;
 use murre::components::hlo::ArrayShape;
 use murre::components::program::Program;
+use murre::sim::SimOptions;
 use std::path::PathBuf;
 
 /// Arguments of `run`.
@@ -27,6 +28,9 @@ pub struct Args {
     /// Interleave the engines in an order drawn from this seed
     #[arg(long, value_name = "SEED")]
     interleave: Option<u64>,
+    /// Write the order in which engines and queues stepped, as a trace for chrome://tracing or Perfetto
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
     #[command(flatten)]
     steering: Steering,
 }
@@ -47,7 +51,13 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         let bytes = artifact::write(&program);
         (artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?, arrays)
     };
-    let results = simulate(&program, &arrays, SimulateOptions { interleave: args.interleave })?;
+    let options =
+        SimOptions { interleave: args.interleave, trace: args.timeline.is_some(), ..SimOptions::default() };
+    let (results, steps) =
+        simulate_traced(&program, &arrays, &options).map_err(|d| input::name_file(d, &args.input))?;
+    if let Some(path) = &args.timeline {
+        input::write_file(path, murre::report::steps_trace(&program, &steps).as_bytes())?;
+    }
     write_outputs(&args.outputs, &results).map_err(|d| vec![d])?;
     Ok(Exit::Fine)
 }

@@ -12,6 +12,7 @@ use super::tables::Tables;
 use super::word::Decoded;
 use murre_components::bir::*;
 use murre_components::diag::{Diagnostic, codes::cli::CLI_VALUE};
+use murre_components::dtype::HloType;
 use murre_components::engine::EngineId;
 use murre_components::hash::{SeededSet, seeded_set};
 use murre_components::hlo::HloModule;
@@ -245,7 +246,11 @@ impl Way<'_> {
         for (_, _, inst) in self.program_order().filter(|(_, _, i)| i.head.op == Opcode::TensorLoad) {
             values.push(self.loaded_value(inst));
         }
-        values.retain(|v| v.is_some() && v.index() < self.module.instructions.len());
+        let scalar = |v: &HloId| {
+            let inst = self.module.instructions.get(v.index()).and_then(|i| i.shape.array());
+            inst.is_some_and(|s| s.elements() == 1 && (s.ty.is_int() || s.ty == HloType::Pred))
+        };
+        values.retain(|v| v.is_some() && scalar(v));
         values.sort();
         values.dedup();
         values
@@ -355,8 +360,8 @@ impl Way<'_> {
             words: Vec::new(),
         };
         if let (Some(program), Some((stream, n))) = (self.program, ordinal) {
-            let records = program.streams[stream].iter().enumerate().filter(|(_, r)| r[0] == 0xD4);
-            if let Some((at, record)) = records.skip(n).next() {
+            let mut records = program.streams[stream].iter().enumerate().filter(|(_, r)| r[0] == 0xD4);
+            if let Some((at, record)) = records.nth(n) {
                 story.record = Some(format!("record {at} of stream {}", EngineId::STREAMS[stream].name()));
                 if let Ok((Instr::DmaDirect(d), _)) = decode(record) {
                     for (side, word) in [("destination", d.dst), ("source", d.src)] {
@@ -435,7 +440,7 @@ mod tests {
     #[test]
     fn the_page_has_every_part() {
         let text = Explanation::Story(Box::new(story())).text();
-        for part in ["HLO uses", "into registers", "clamps", "registers\n", "memory accesses"] {
+        for part in ["HLO uses", "into registers", "clamps", "registers (", "memory accesses"] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -45,7 +45,7 @@ fn page(story: &Story) -> String {
     out += &steps(&story.loads, &engines);
     out += "\nregister arithmetic: clamps, wraps, scaling\n";
     out += &steps(&story.arithmetic, &engines);
-    out += "\nregisters\n";
+    out += "\nregisters (live ranges in program positions when they were coloured)\n";
     let registers = story.registers.iter().filter(|r| engines.contains(&r.engine));
     out += &lines(registers.map(|r| {
         let physical = r.physical.as_deref().unwrap_or("no physical register");

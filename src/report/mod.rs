@@ -17,5 +17,5 @@ pub use dump::dump;
 pub use explain::Explanation;
 pub use program::{program_json, program_text};
 pub use summary::{Summary, summary};
-pub use timeline::Timeline;
+pub use timeline::{Timeline, steps_trace};
 pub use word::{Bits, Decoded, decode_hex};

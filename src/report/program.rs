@@ -3,30 +3,15 @@
 
 use murre_components::diag::Diagnostic;
 use murre_components::engine::EngineId;
-use murre_components::isa::{Events, decode, event};
+use murre_components::isa::{decode, disassemble};
 use murre_components::program::{Program, Record};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
-/// A record as text: layout, fields, events.
+/// A legal record as text, or what is wrong with it.
 pub fn record_text(record: &Record) -> Result<String, Diagnostic> {
-    let (instr, events) = decode(record)?;
-    Ok(format!("{instr:?}{}", events_text(&events)))
-}
-
-fn events_text(e: &Events) -> String {
-    let name = |names: &[(u8, &'static str)], mode: u8| {
-        names.iter().find(|(c, _)| *c == mode).map_or("?", |(_, n)| *n)
-    };
-    let mut out = String::new();
-    if e.wait_mode != 0 {
-        let _ = write!(out, " wait(s{} {} {})", e.wait_id, name(event::WAIT_NAMES, e.wait_mode), e.value);
-    }
-    if e.update_mode != 0 {
-        let _ =
-            write!(out, " update(s{} {} {})", e.update_id, name(event::UPDATE_NAMES, e.update_mode), e.value);
-    }
-    out
+    decode(record)?;
+    Ok(disassemble(record))
 }
 
 fn hex(record: &Record) -> String {

@@ -1,6 +1,10 @@
-//! Time by pass. In: each pass with the time that it took, in the order in which they ran. Out: a table, JSON, or a
-//! trace in the event format that chrome://tracing and Perfetto read.
+//! Time by pass, and order by step. In: each pass with the time that it took, in the order in which they ran; or the
+//! steps of a simulation. Out: a table, JSON, or a trace in the event format that chrome://tracing and Perfetto read.
 
+use crate::sim::TraceStep;
+use murre_components::engine::EngineId;
+use murre_components::isa::disassemble;
+use murre_components::program::Program;
 use murre_systems::Pass;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -62,10 +66,57 @@ impl Timeline {
     }
 }
 
+/// The steps of a simulation as a trace: a track an engine or queue, a microsecond a step. A step is named by its
+/// record and carries the HLO instruction that it serves. Steps say who was before whom, not how long anything took.
+pub fn steps_trace(program: &Program, steps: &[TraceStep]) -> String {
+    let engines = EngineId::STREAMS.len();
+    let event = |step: &TraceStep| {
+        let actor = step.actor as usize;
+        let record = program.streams.get(actor).and_then(|s| s.get(step.record as usize));
+        let name = match record {
+            Some(r) => disassemble(r).split(' ').next().unwrap_or_default().to_string(),
+            None => "transfer".to_string(),
+        };
+        let from = program.provenance.streams.get(actor).and_then(|s| s.get(step.record as usize));
+        let hlo = from.and_then(|k| program.provenance.names.get(*k as usize));
+        json!({
+            "name": name, "ph": "X", "pid": 1, "tid": actor, "ts": step.step, "dur": 1,
+            "args": { "record": step.record, "hlo": hlo },
+        })
+    };
+    let last = steps.iter().map(|s| s.actor as usize).max().unwrap_or(0);
+    let names = (0..=last).map(|actor| {
+        let name = match (EngineId::STREAMS.get(actor), program.queues.get(actor.wrapping_sub(engines))) {
+            (Some(engine), _) => engine.name().to_string(),
+            (None, Some(queue)) => queue.name.clone(),
+            (None, None) => {
+                let k = actor - engines - program.queues.len();
+                format!("own queue of {}", EngineId::STREAMS.get(k).map_or("?", |e| e.name()))
+            }
+        };
+        json!({ "name": "thread_name", "ph": "M", "pid": 1, "tid": actor, "args": { "name": name } })
+    });
+    let events: Vec<Value> = names.chain(steps.iter().map(event)).collect();
+    json!({ "traceEvents": events }).to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use murre_systems::passes;
+
+    #[test]
+    fn steps_stand_on_the_track_of_their_actor() {
+        let mut program = Program::empty("m", murre_components::engine::Target::Trn2);
+        program.streams[1].push([0xFF; 64]);
+        let steps = [(0, 1), (1, 7)].map(|(step, actor)| TraceStep { step, actor, record: 0 });
+        let trace: Value = serde_json::from_str(&steps_trace(&program, &steps)).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        assert_eq!(events.len(), 8 + 2);
+        assert_eq!(events[1]["args"]["name"], "act");
+        assert_eq!(events[7]["args"]["name"], "own queue of pe");
+        assert_eq!(events[9]["name"], "transfer");
+    }
 
     #[test]
     fn events_follow_each_other() {

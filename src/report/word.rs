@@ -3,7 +3,7 @@
 
 use murre_components::diag::{Diagnostic, codes::cli::CLI_WORD};
 use murre_components::isa::addr4::{self, Space, space_of};
-use murre_components::isa::{Addr4, Addr8, Addr8Form, AddrMode};
+use murre_components::isa::{Addr4, Addr8, Addr8Form, AddrMode, WordExplanation, explain_word};
 use murre_components::program::Record;
 use serde_json::{Value, json};
 
@@ -28,6 +28,9 @@ pub struct Decoded {
     pub says: String,
     /// Its parts.
     pub bits: Vec<Bits>,
+    /// An ADDR4 asked for by itself: where each target and dtype may start there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Box<WordExplanation>>,
 }
 
 /// Takes digits apart by their number: 8 an ADDR4, 16 an ADDR8, 128 a record.
@@ -43,7 +46,10 @@ pub fn decode_hex(text: &str) -> Result<Decoded, Diagnostic> {
         return Err(fault());
     }
     match digits.len() {
-        8 => Ok(Decoded::addr4(u32::from_str_radix(&digits, 16).map_err(|_| fault())?)),
+        8 => {
+            let word = u32::from_str_radix(&digits, 16).map_err(|_| fault())?;
+            Ok(Decoded { detail: Some(Box::new(explain_word(word))), ..Decoded::addr4(word) })
+        }
         16 => Ok(Decoded::addr8(u64::from_str_radix(&digits, 16).map_err(|_| fault())?)),
         128 => {
             let mut record: Record = [0; 64];
@@ -94,7 +100,7 @@ impl Decoded {
             Ok(AddrMode::ShapeRegister { address }) => place(address, &mut bits, ", counts from a register"),
             Ok(AddrMode::Indirect { address }) => place(address, &mut bits, ", indices of a gather"),
         };
-        Decoded { kind: "addr4", hex: format!("{word:08x}"), says, bits }
+        Decoded { kind: "addr4", hex: format!("{word:08x}"), says, bits, detail: None }
     }
 
     /// A 64-bit address of a DMA side, as a number.
@@ -160,19 +166,22 @@ impl Decoded {
                 format!("variable {id} plus {offset} bytes")
             }
         };
-        Decoded { kind: "addr8", hex: format!("{word:016x}"), says, bits }
+        Decoded { kind: "addr8", hex: format!("{word:016x}"), says, bits, detail: None }
     }
 
     /// A record.
     pub fn record(record: &Record) -> Result<Decoded, Diagnostic> {
         let says = super::program::record_text(record)?;
         let hex = record.iter().map(|b| format!("{b:02x}")).collect();
-        Ok(Decoded { kind: "record", hex, says, bits: Vec::new() })
+        Ok(Decoded { kind: "record", hex, says, bits: Vec::new(), detail: None })
     }
 
     /// A line, then a line for each range of bits.
     pub fn text(&self) -> String {
         let mut out = format!("{} {}: {}\n", self.kind, self.hex, self.says);
+        if let Some(detail) = &self.detail {
+            return out + &detail.to_text();
+        }
         for b in &self.bits {
             let range = if b.high == b.low { format!("{}", b.high) } else { format!("{}:{}", b.high, b.low) };
             out += &format!("  bits {range:>5} = {:<#12x} {}\n", b.value, b.meaning);

@@ -284,7 +284,7 @@ impl Builder {
         };
         let input = Operand { pattern: rows_of(t.elems, n), ..whole(t) };
         // Half of the stores count as IO copies and may be generated; the others have their descriptors built ahead.
-        let flags = if t.loc.0 % 2 == 0 { InstHead::IO } else { 0 };
+        let flags = if t.loc.0.is_multiple_of(2) { InstHead::IO } else { 0 };
         self.emit(Opcode::DmaCopy, EngineId::Dma, |r| r.head.flags = flags, &[output], &[input]);
     }
 

@@ -200,7 +200,7 @@ impl<'m> Lower<'m> {
         if let Some(loc) = self.constant_locs.get(&key) {
             return *loc;
         }
-        while self.constants.len() % 8 != 0 {
+        while !self.constants.len().is_multiple_of(8) {
             self.constants.push(0);
         }
         let offset = self.constants.len() as u32;

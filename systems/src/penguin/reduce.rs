@@ -279,7 +279,7 @@ fn is_identity(op: HloOp, ty: HloType, bits: u64) -> bool {
         HloType::F16 => match x {
             f if f == f32::INFINITY => bits == 0x7C00,
             f if f == f32::NEG_INFINITY => bits == 0xFC00,
-            f if f == 1.0 => bits == 0x3C00,
+            1.0 => bits == 0x3C00,
             f if f.to_bits() == 0 => bits == 0,
             _ => bits == 0x8000,
         },
