@@ -105,7 +105,7 @@ pub fn main() -> ExitCode {
 /// The ending that a list of diagnostics means.
 pub fn exit_of(diagnostics: &[Diagnostic]) -> Exit {
     let errors = || diagnostics.iter().filter(|d| d.severity == Severity::Error);
-    if errors().any(|d| murre::report::is_internal(d)) {
+    if errors().any(murre::report::is_internal) {
         Exit::Internal
     } else if errors().next().is_some() {
         Exit::Input
