@@ -44,7 +44,7 @@ pub fn simulate(
     inputs: &[HostArray],
     options: SimulateOptions,
 ) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
-    let options = SimOptions { interleave: options.interleave, ..SimOptions::default() };
+    let options = SimOptions { interleave: options.interleave, check_races: true, ..SimOptions::default() };
     let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
     let outcome = crate::sim::run(program, &bytes, &options).map_err(|d| vec![d])?;
     let arrays = program.outputs().zip(outcome.outputs);
