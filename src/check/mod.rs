@@ -44,7 +44,7 @@ pub fn simulate(
     inputs: &[HostArray],
     options: SimulateOptions,
 ) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
-    let options = SimOptions { interleave: options.interleave, ..SimOptions::default() };
+    let options = SimOptions { interleave: options.interleave, check_races: true, ..SimOptions::default() };
     simulate_traced(program, inputs, &options).map(|(arrays, _)| arrays)
 }
 

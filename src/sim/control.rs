@@ -63,7 +63,7 @@ pub fn execute(core: &mut Core, engine: usize, instr: &Instr) -> Result<Next, Di
                     x.mask[id / 32] >> (id % 32) & 1 == 1
                 };
                 if hit {
-                    core.semaphores[id] = 0;
+                    core.reset(id);
                 }
             }
         }

@@ -121,15 +121,16 @@ impl Core {
         }
     }
 
+    /// What a wait compares its counter with.
+    fn threshold(&self, engine: usize, mode: u8, value: u32) -> Result<u32, Diagnostic> {
+        if mode & 0x80 == 0 || mode & 0x7F == 0 { Ok(value) } else { self.registers[engine].get(value as u8) }
+    }
+
     /// Whether a wait lets its record run.
     pub fn wait_holds(&self, engine: usize, mode: u8, id: u8, value: u32) -> Result<bool, Diagnostic> {
         let counter = self.semaphores[id as usize];
         let event = self.events[id as usize];
-        let threshold = if mode & 0x80 == 0 || mode & 0x7F == 0 {
-            value
-        } else {
-            self.registers[engine].get(value as u8)?
-        };
+        let threshold = self.threshold(engine, mode, value)?;
         Ok(match mode & 0x7F {
             1 => counter == threshold,
             2 => counter < threshold,
@@ -142,18 +143,35 @@ impl Core {
         })
     }
 
-    /// The side effect of a wait that let its record run.
-    pub fn wait_taken(&mut self, mode: u8, id: u8) {
+    /// The side effect of a wait that let its record run: what was released there is known to the engine.
+    pub fn wait_taken(&mut self, engine: usize, mode: u8, id: u8, value: u32) -> Result<(), Diagnostic> {
+        let threshold = self.threshold(engine, mode, value)?;
+        if let Some(races) = &mut self.memory.races {
+            let clocks = &mut races.get_mut().clocks;
+            match mode & 0x7F {
+                1..=3 => clocks.wait(engine, id, None),
+                4 => clocks.wait(engine, id, Some(threshold.saturating_add(1))),
+                5 => clocks.wait(engine, id, Some(threshold)),
+                6 | 14 => clocks.wait_event(engine, id),
+                7 | 15 => {
+                    clocks.wait_event(engine, id);
+                    clocks.update_event(engine, id);
+                }
+                _ => {}
+            }
+        }
         match mode {
             7 => self.events[id as usize] = false,
             15 => self.events[id as usize] = true,
             _ => {}
         }
+        Ok(())
     }
 
     /// Applies an update. Reads and completion coincide here, so bit 4 of the mode makes no difference.
     pub fn update(&mut self, mode: u8, id: u8, value: u32) -> Result<(), Diagnostic> {
         let counter = &mut self.semaphores[id as usize];
+        let before = *counter;
         let event = &mut self.events[id as usize];
         let fault = |what: &str| Err(Diagnostic::error(&codes::SIM_STATE, format!("event {id} was {what}")));
         match mode & 0x0F {
@@ -168,7 +186,29 @@ impl Core {
             9 => *counter = value,
             _ => {}
         }
+        let after = *counter;
+        if let Some(races) = &mut self.memory.races {
+            let races = races.get_mut();
+            let actor = races.actor();
+            match mode & 0x0F {
+                1 | 2 => races.clocks.update_event(actor, id),
+                5 if value == 0 => {}
+                3 | 5 => races.clocks.update(actor, id, before, after, true),
+                4 | 7 | 9 => races.clocks.update(actor, id, before, after, false),
+                _ => {}
+            }
+        }
         Ok(())
+    }
+
+    /// Sets a counter to zero; what it released is forgotten.
+    pub fn reset(&mut self, id: usize) {
+        if let Some(counter) = self.semaphores.get_mut(id) {
+            *counter = 0;
+        }
+        if let Some(races) = &mut self.memory.races {
+            races.get_mut().clocks.reset(id);
+        }
     }
 
     /// Applies the update of a record's events.

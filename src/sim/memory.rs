@@ -5,10 +5,12 @@
 //! "last writer was the tensor engine". Facts: `spec/isa.md 7`, `spec/isa_compute.md 2.6, 3.3`.
 
 use super::numerics::{decode_f32, encode_f32, load, width};
+use super::race::Races;
 use murre_components::diag::{Diagnostic, codes::sim as codes};
 use murre_components::engine::{PSUM_BANK_BYTES, PSUM_BANKS};
 use murre_components::isa::addr4::{Space, space_of};
 use murre_components::program::{Program, VarKind};
+use std::cell::RefCell;
 
 /// Bytes of PSUM in one partition.
 pub const PSUM_PARTITION_BYTES: usize = (PSUM_BANKS * PSUM_BANK_BYTES) as usize;
@@ -56,6 +58,8 @@ pub struct Memory {
     settled: Vec<u8>,
     /// Per PSUM cell: 1 when the tensor engine wrote it last.
     by_pe: Vec<u8>,
+    /// The race check, when it is on. Reading notes the access, so it changes behind a shared reference.
+    pub races: Option<Box<RefCell<Races>>>,
 }
 
 /// A tensor operand resolved to byte runs that every partition shares.
@@ -112,6 +116,7 @@ impl Memory {
             active,
             settled: vec![0; cells],
             by_pe: vec![0; cells],
+            races: None,
         }
     }
 
@@ -153,7 +158,10 @@ impl Memory {
         let store = self.store(region).ok_or_else(|| range_fault(format!("there is no {region:?}")))?;
         let end = at.saturating_add(n);
         match (store.bytes.get(at..end), store.written.get(at..end)) {
-            (Some(bytes), Some(written)) if written.iter().all(|w| *w != 0) => Ok(bytes),
+            (Some(bytes), Some(written)) if written.iter().all(|w| *w != 0) => {
+                self.ordered(region, at, n, false)?;
+                Ok(bytes)
+            }
             (Some(_), Some(written)) => {
                 let first = at + written.iter().position(|w| *w == 0).unwrap_or(0);
                 Err(Diagnostic::error(
@@ -163,6 +171,24 @@ impl Memory {
                 .help("a wait is missing, or the program reads a value that nothing produces"))
             }
             _ => Err(self.outside(region, at, n, store.bytes.len())),
+        }
+    }
+
+    /// Checks and notes an access to bytes that exist.
+    #[inline]
+    fn ordered(&self, region: Region, at: usize, n: usize, write: bool) -> Result<(), Diagnostic> {
+        let Some(races) = &self.races else { return Ok(()) };
+        races.borrow_mut().access(region, at, n, write).map_err(|race| {
+            Diagnostic::error(&codes::SIM_RACE, self.place(region, race.at))
+                .help("a wait, a drain or a barrier is missing between the two")
+        })
+    }
+
+    /// From now on accesses are those of `actor`, with this record.
+    #[inline]
+    pub fn enter(&mut self, actor: usize, record: usize) {
+        if let Some(races) = &mut self.races {
+            races.get_mut().enter(actor, record);
         }
     }
 
@@ -178,6 +204,7 @@ impl Memory {
             let size = self.store(region).map_or(0, |s| s.bytes.len());
             return Err(self.outside(region, at, n, size));
         }
+        self.ordered(region, at, n, true)?;
         let store = match region {
             Region::Sbuf => &mut self.sbuf,
             Region::Psum => {

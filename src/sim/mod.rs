@@ -2,21 +2,24 @@
 //!
 //! In: the program, one byte vector per input (little-endian, in symbol order), options. Out: one byte vector per output,
 //! counts, and on request a trace. `memory` holds bytes and who wrote them, `numerics` the number rules, `core` the
-//! state, `compute` the instructions, `control` the sequencers, `dma` the transfers, `schedule` who steps when.
+//! state, `clocks` and `race` the race check, `compute` the instructions, `control` the sequencers, `dma` the transfers, `schedule` who steps when.
 //! Facts: `spec/isa.md`, `spec/isa_compute.md`, `spec/ir.md 12`, `spec/decisions.md`.
 //!
 //! **Nothing is assumed to be zero**: registers, SBUF, PSUM and scratch variables are poison until written.
 //! **No order is assumed**: engines and queues only meet at semaphores, events, drains and barriers, and
-//! [`SimOptions::interleave`] shuffles everything else.
+//! [`SimOptions::interleave`] shuffles everything else; [`SimOptions::check_races`] shows in any one order what another
+//! order would break.
 // A diagnostic is built once, on the way out; boxing it would only move the cost into every signature.
 #![allow(clippy::result_large_err)]
 
+mod clocks;
 mod compute;
 mod control;
 mod core;
 mod dma;
 mod memory;
 mod numerics;
+mod race;
 mod schedule;
 
 use murre_components::diag::{Diagnostic, codes::sim as codes};
@@ -37,11 +40,13 @@ pub struct SimOptions {
     pub max_steps: u64,
     /// Whether to record every step.
     pub trace: bool,
+    /// Whether two accesses to the same bytes, one of them a write, must be ordered by waits, drains or barriers.
+    pub check_races: bool,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
-        SimOptions { interleave: None, max_steps: 1 << 40, trace: false }
+        SimOptions { interleave: None, max_steps: 1 << 40, trace: false, check_races: false }
     }
 }
 
@@ -114,9 +119,15 @@ pub fn run(program: &Program, inputs: &[HostBytes], options: &SimOptions) -> Res
             )));
         }
     }
-    let core = core::Core::new(memory::Memory::new(program, inputs));
+    let mut core = core::Core::new(memory::Memory::new(program, inputs));
+    if options.check_races {
+        let races = race::Races::new(10 + program.queues.len());
+        core.memory.races = Some(Box::new(std::cell::RefCell::new(races)));
+    }
     let mut schedule = schedule::Schedule::new(program, core)?;
     schedule.run(options)?;
+    // The host reads when everything has ended.
+    schedule.core.memory.races = None;
     let outputs = program
         .outputs()
         .map(|s| {

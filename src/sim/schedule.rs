@@ -10,6 +10,7 @@
 //! block. A descriptor's own semaphore increment (+0D, +0E) happens when that descriptor ends. A queue is first in, first
 //! out; every engine has one more queue of its own for inline transfers.
 
+use super::clocks::{Clock, Clocks};
 use super::core::Core;
 use super::dma::{self, Transfer};
 use super::{SimOptions, Stats, TraceStep, compute, control};
@@ -32,6 +33,8 @@ struct Job {
     after: Option<Events>,
     /// Table (stream, or 5 for descriptors) and record, for messages.
     site: (usize, usize),
+    /// What the engine knew when it issued the job, for the race check.
+    issued: Option<Clock>,
 }
 
 /// The scheduler's state.
@@ -64,7 +67,7 @@ fn locate(program: &Program, (table, at): (usize, usize), mut d: Diagnostic) -> 
     };
     let records = program.streams.get(table).unwrap_or(&program.descriptors);
     let opcode = records.get(at).map_or(0, |r| r[0]);
-    d.message = format!("{} (reader: {name} record {at}, opcode {opcode:02x})", d.message);
+    d.message = format!("{} (at {name} record {at}, opcode {opcode:02x})", d.message);
     let index = list.and_then(|l| l.get(at)).copied().unwrap_or(u32::MAX) as usize;
     if let Some(name) = program.provenance.names.get(index) {
         d.instruction = Some(name.clone());
@@ -191,7 +194,20 @@ impl<'a> Schedule<'a> {
 
     fn step_engine(&mut self, engine: usize) -> Result<(), Diagnostic> {
         let site = (engine, self.pc[engine]);
-        self.engine_record(engine).map_err(|d| locate(self.program, site, d))
+        self.core.memory.enter(engine, site.1);
+        self.engine_record(engine).map_err(|d| self.fault(site, d))
+    }
+
+    /// A fault of a record that was executed. A race knows both records by number only; here they get names.
+    fn fault(&self, site: (usize, usize), mut d: Diagnostic) -> Diagnostic {
+        if let Some(race) = self.core.memory.races.as_ref().and_then(|r| r.borrow().found) {
+            d.message = race.text(self.program, &d.message);
+        }
+        locate(self.program, site, d)
+    }
+
+    fn clocks(&mut self) -> Option<&mut Clocks> {
+        self.core.memory.races.as_mut().map(|r| &mut r.get_mut().clocks)
     }
 
     fn engine_record(&mut self, engine: usize) -> Result<(), Diagnostic> {
@@ -212,13 +228,20 @@ impl<'a> Schedule<'a> {
             // All five stand here: they pass together.
             for e in 0..5 {
                 let Some(events) = self.step_at(e).map(|s| s.events) else { continue };
-                self.core.wait_taken(events.wait_mode, events.wait_id);
+                self.core.wait_taken(e, events.wait_mode, events.wait_id, events.value)?;
+            }
+            if let Some(clocks) = self.clocks() {
+                clocks.barrier();
+            }
+            for e in 0..5 {
+                let Some(events) = self.step_at(e).map(|s| s.events) else { continue };
+                self.core.memory.enter(e, self.pc[e]);
                 self.core.complete(&events)?;
                 self.pc[e] += 1;
             }
             return Ok(());
         }
-        self.core.wait_taken(events.wait_mode, events.wait_id);
+        self.core.wait_taken(engine, events.wait_mode, events.wait_id, events.value)?;
         self.pc[engine] += 1;
         match &instr {
             Instr::DmaDirect(d) => {
@@ -228,19 +251,19 @@ impl<'a> Schedule<'a> {
                 if ext.is_some() {
                     self.pc[engine] += 1;
                 }
-                self.enqueue(
-                    self.program.queues.len() + engine,
-                    engine,
-                    transfer,
-                    Some(events),
-                    (engine, at),
-                );
+                let issued = self.clocks().map(|c| c.issue(engine));
+                let job = Job { transfer, engine, after: Some(events), site: (engine, at), issued };
+                self.enqueue(self.program.queues.len() + engine, job);
                 return Ok(());
             }
             Instr::DmaTrigger(t) => return self.trigger(engine, t, events),
-            Instr::Drain(_) => {}
+            Instr::Drain(_) => {
+                if let Some(clocks) = self.clocks() {
+                    clocks.drain(engine);
+                }
+            }
             Instr::EventSemaphore(x) => {
-                self.core.wait_taken(x.wait1_mode, x.wait1_id);
+                self.core.wait_taken(engine, x.wait1_mode, x.wait1_id, x.wait1_value)?;
                 self.core.update(x.update_mode, x.update_id, x.update_value)?;
             }
             _ => match compute::execute(&mut self.core, engine, &instr) {
@@ -262,17 +285,10 @@ impl<'a> Schedule<'a> {
         self.core.complete(&events)
     }
 
-    fn enqueue(
-        &mut self,
-        queue: usize,
-        engine: usize,
-        transfer: Transfer,
-        after: Option<Events>,
-        site: (usize, usize),
-    ) {
+    fn enqueue(&mut self, queue: usize, job: Job) {
         if let Some(q) = self.queues.get_mut(queue) {
-            q.push_back(Job { transfer, engine, after, site });
-            self.outstanding[engine] += 1;
+            self.outstanding[job.engine] += 1;
+            q.push_back(job);
         }
     }
 
@@ -305,26 +321,34 @@ impl<'a> Schedule<'a> {
             i += 1 + ext.is_some() as usize;
         }
         let count = jobs.len();
+        let issued = self.clocks().map(|c| c.issue(engine));
         for (k, (transfer, at)) in jobs.into_iter().enumerate() {
             let after = (k + 1 == count).then_some(events);
-            self.enqueue(block.queue as usize, engine, transfer, after, (5, at));
+            let job = Job { transfer, engine, after, site: (5, at), issued: issued.clone() };
+            self.enqueue(block.queue as usize, job);
         }
         if count == 0 { self.core.complete(&events) } else { Ok(()) }
     }
 
     fn step_queue(&mut self, queue: usize) -> Result<(), Diagnostic> {
         let Some(job) = self.queues.get_mut(queue).and_then(|q| q.pop_front()) else { return Ok(()) };
-        let moved =
-            dma::execute(&mut self.core, &job.transfer).map_err(|d| locate(self.program, job.site, d))?;
+        self.core.memory.enter(5 + queue, job.site.1);
+        if let (Some(issued), Some(clocks)) = (&job.issued, self.clocks()) {
+            clocks.start(5 + queue, issued);
+        }
+        let moved = dma::execute(&mut self.core, &job.transfer).map_err(|d| self.fault(job.site, d))?;
         self.stats.descriptors += 1;
         self.stats.dma_bytes += moved;
         self.outstanding[job.engine] -= 1;
         let (semaphore, increment) = job.transfer.completion;
         self.core.update(5, semaphore, increment as u32)?;
-        match job.after {
-            Some(events) => self.core.complete(&events).map_err(|d| locate(self.program, job.site, d)),
-            None => Ok(()),
+        if let Some(events) = job.after {
+            self.core.complete(&events).map_err(|d| locate(self.program, job.site, d))?;
         }
+        if let Some(clocks) = self.clocks() {
+            clocks.finish(5 + queue, job.engine);
+        }
+        Ok(())
     }
 
     fn deadlock(&self) -> Diagnostic {

@@ -37,7 +37,7 @@ pub fn compiled(module: &HloModule, target: Target) -> Program {
 /// Runs a program on arrays, with a seeded interleaving and the race check.
 pub fn simulated(program: &Program, inputs: &[HostArray], seed: Option<u64>) -> Vec<HostArray> {
     let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
-    let options = SimOptions { interleave: seed, ..SimOptions::default() };
+    let options = SimOptions { interleave: seed, check_races: true, ..SimOptions::default() };
     let outcome = run(program, &bytes, &options).unwrap_or_else(|d| panic!("{d:#?}"));
     program
         .outputs()

@@ -12,4 +12,5 @@ codes! {
     SIM_STATE = "MUR0707", "an instruction finds the engine in the wrong state";
     SIM_INPUT = "MUR0708", "an input does not fit the program";
     SIM_REGISTER = "MUR0709", "a register operation outside its domain";
+    SIM_RACE = "MUR0710", "two accesses to the same bytes are not ordered";
 }
