@@ -249,12 +249,6 @@ impl DType {
         matches!(self, U8 | I8 | U16 | I16 | U32 | I32 | U64 | I64)
     }
 
-    /// Two's complement integer.
-    pub fn is_signed(self) -> bool {
-        use DType::*;
-        matches!(self, I8 | I16 | I32 | I64)
-    }
-
     /// The name in text forms.
     pub fn name(self) -> &'static str {
         use DType::*;

@@ -111,6 +111,19 @@ const fn always(kind: Kind) -> bool {
     matches!(kind, Kind::Tensor(..) | Kind::Addr8 | Kind::RowBytes | Kind::Target | Kind::Imm(true))
 }
 
+/// Whether a field names registers that the record uses: register 0 is a register like any other, so it is printed.
+fn names_register(r: &Record, f: &Field) -> bool {
+    let immediate = r[0x0E] != 0;
+    match (r[0], f.key) {
+        (0xA7, "dst") => true,
+        (0xA7, "src") | (0xA8, "src1") => !immediate,
+        (0xA7, "imm") => immediate,
+        (0xA9, "left") => r[0x0C] != 0,
+        (0xA9, "right") => r[0x0C] > 8,
+        _ => matches!(f.kind, Kind::Register) && !f.key.ends_with("_high"),
+    }
+}
+
 fn zero(r: &Record, f: &Field) -> bool {
     let value = if f.bytes == 1 {
         number(r, f) == 0
@@ -122,7 +135,7 @@ fn zero(r: &Record, f: &Field) -> bool {
 
 /// The text of one field; `None` where it has none of its own.
 fn field_text(r: &Record, shape: &Shape, f: &Field) -> Option<String> {
-    if matches!(f.kind, Kind::Carried) || (zero(r, f) && !always(f.kind)) {
+    if matches!(f.kind, Kind::Carried) || (zero(r, f) && !always(f.kind) && !names_register(r, f)) {
         return None;
     }
     Some(match f.kind {
@@ -281,6 +294,9 @@ fn list(r: &Record, f: &Field, width: u8, text: fn([u8; 4]) -> String) -> String
             keep = i as usize + 1;
         }
         items.push(text(b));
+    }
+    if r[0] == 0xA7 && names_register(r, f) {
+        keep = keep.max(r[0x0C] as usize);
     }
     items.truncate(keep);
     format!("[{}]", items.join(","))

@@ -159,7 +159,8 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
     }
     match head.op {
         HloOp::Not => {
-            let mask = if head_is_pred(dtype) { 1 } else { u32::MAX };
+            // pred is a byte holding 0 or 1; u8 itself has no `not` here.
+            let mask = if dtype == DType::U8 { 1 } else { u32::MAX };
             let a = e.spread(first, &out);
             e.tensor_scalar_bits(wire(AluOp::BitwiseXor), mask, &out, &a);
             true
@@ -183,11 +184,6 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
     }
 }
 
-/// pred is a byte; a byte tensor's `not` is pred's, u8 has no `not` here.
-fn head_is_pred(dtype: DType) -> bool {
-    dtype == DType::U8
-}
-
 fn floats(e: &mut Emit, head: &NodeHead, op: u8, out: &Operand, a: &NodeOperand, b: &NodeOperand) -> bool {
     let order_matters = matches!(head.op, HloOp::Maximum | HloOp::Minimum);
     let clean = (head.flags & NodeHead::CLEAN0 != 0, head.flags & NodeHead::CLEAN1 != 0);
@@ -206,21 +202,13 @@ fn floats(e: &mut Emit, head: &NodeHead, op: u8, out: &Operand, a: &NodeOperand,
             e.tensor_tensor(EngineId::Dve, op, out, &x, &y);
             if order_matters && !clean.0 && !clean.1 && !x.dtype.is_int() {
                 let (parts, free) = shape_of(out);
-                let mut mask = e.temp(DType::U8, parts, free);
-                mask.pattern = like(&mask, out);
+                let mask = e.temp(DType::U8, parts, free);
                 e.tensor_tensor(EngineId::Dve, wire(AluOp::NotEqual), &mask, &x, &x);
                 e.copy_predicated(out, &mask, &x);
             }
         }
     }
     true
-}
-
-/// A dense pattern over a temporary with the free counts of `out`.
-fn like(temp: &Operand, out: &Operand) -> murre_components::bir::ApPattern {
-    let (parts, free) = shape_of(out);
-    let _ = temp;
-    murre_components::bir::ApPattern::new([(free as i32, parts), (1, free)]).unwrap_or_default()
 }
 
 fn integers(e: &mut Emit, head: &NodeHead, out: &Operand, operands: &[NodeOperand], dtype: DType) -> bool {

@@ -218,8 +218,7 @@ fn dynamic_copy(
     };
     let mut row = InstRow::new(op, engine, e.hlo);
     row.head.flags = InstHead::DYNAMIC | if dram { io_flag(e, &out, &source) } else { 0 };
-    let id = e.push(row, &[out], &[source]);
+    e.push(row, &[out], &[source]);
     let first = e.staging.insts.last().map_or(ApId::NONE, |r| r.operands.first);
-    let _ = id;
     pending.0.push((ApId(first.0 + gather as u32), row_of));
 }

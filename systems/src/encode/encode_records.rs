@@ -80,12 +80,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same, 0 for an absent register.
-    #[inline]
-    pub fn colour_or_zero(&self, reg: RegId) -> Result<u8, Fault> {
-        if reg.is_none() { Ok(0) } else { self.colour(reg) }
-    }
-
     /// Lanes of a register.
     #[inline]
     pub fn wide(&self, reg: RegId) -> bool {

@@ -2,7 +2,7 @@
 
 use super::leaf::{Leaf, fits_register, integer};
 use super::uses::Uses;
-use super::view::{DmaSide, FLAT_ELEMENTS, Layout, View, dma_dims, engine_pattern, row_major};
+use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, row_major};
 use crate::staging::Staging;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
@@ -456,9 +456,4 @@ pub fn type_range(ty: HloType) -> (i64, i64) {
         HloType::U32 => (0, u32::MAX as i64),
         _ => (i32::MIN as i64, i32::MAX as i64),
     }
-}
-
-/// Whether a tensor is small enough for a single partition.
-pub fn is_small(n: u64) -> bool {
-    n <= FLAT_ELEMENTS
 }

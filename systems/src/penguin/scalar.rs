@@ -234,7 +234,7 @@ impl Lower<'_> {
         for leaf in leaves {
             s.push(self.scalar(leaf)?);
         }
-        if let Some(value) = fold(inst, operand_ty, ty, &s) {
+        if let Some(value) = fold(inst, ty, &s) {
             return Ok(Scalar::Const(value));
         }
         let r: Vec<(i64, i64)> = s.iter().map(|x| self.range(*x)).collect();
@@ -403,7 +403,7 @@ pub fn wrap(ty: HloType, v: i64) -> i64 {
 }
 
 /// Constant folding of the exact operations.
-fn fold(inst: &HloInstruction, operand_ty: HloType, ty: HloType, s: &[Scalar]) -> Option<i64> {
+fn fold(inst: &HloInstruction, ty: HloType, s: &[Scalar]) -> Option<i64> {
     let mut c = Vec::with_capacity(s.len());
     for x in s {
         match x {
@@ -443,10 +443,7 @@ fn fold(inst: &HloInstruction, operand_ty: HloType, ty: HloType, s: &[Scalar]) -
         },
         HloOp::Divide if c[1] != 0 => wrap(ty, c[0] / c[1]),
         HloOp::Remainder if c[1] != 0 => wrap(ty, c[0] % c[1]),
-        _ => {
-            let _ = operand_ty;
-            return None;
-        }
+        _ => return None,
     })
 }
 
