@@ -51,8 +51,12 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         let bytes = artifact::write(&program);
         (artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?, arrays)
     };
-    let options =
-        SimOptions { interleave: args.interleave, trace: args.timeline.is_some(), ..SimOptions::default() };
+    let options = SimOptions {
+        interleave: args.interleave,
+        trace: args.timeline.is_some(),
+        check_races: true,
+        ..SimOptions::default()
+    };
     let (results, steps) =
         simulate_traced(&program, &arrays, &options).map_err(|d| input::name_file(d, &args.input))?;
     if let Some(path) = &args.timeline {
