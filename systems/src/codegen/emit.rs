@@ -84,7 +84,9 @@ impl Emit {
     /// `out = f(a)` on the scalar engine.
     pub fn activation(&mut self, function: u8, out: &Operand, a: &Operand) {
         let mut row = self.row(Opcode::Activation, EngineId::Activation);
-        row.args = InstArgs { op0: function, imm0: 1f32.to_bits(), ..Default::default() };
+        // The bias is -0, which leaves every value as it is; +0 would turn -0 into +0.
+        let (scale, bias) = (1f32.to_bits(), (-0f32).to_bits());
+        row.args = InstArgs { op0: function, imm0: scale, imm1: bias, ..Default::default() };
         self.push(row, std::slice::from_ref(out), std::slice::from_ref(a));
     }
 

@@ -22,6 +22,7 @@ enum Home {
 impl Lower<'_> {
     /// Lowers a conditional. `operands` are the leaves of the selector and of each branch's argument, in order.
     pub fn conditional(&mut self, inst: &HloInstruction, operands: &[Leaf]) -> Lowered<Vec<Leaf>> {
+        let operands = &self.hoisted(operands)?;
         let Some(selector) = operands.first() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "conditional without a selector");
         };
@@ -57,6 +58,11 @@ impl Lower<'_> {
                 continue;
             };
             let dims = super::lower::extents(array);
+            if dims.contains(&0) {
+                homes.push(Home::Token);
+                results.push(Leaf::Splat { ty: array.ty, bits: 0, dims });
+                continue;
+            }
             if fits_register(array.ty) && dims.iter().product::<u64>() == 1 {
                 let (lo, hi) = type_range(array.ty);
                 let reg = self.reg(RegRole::Scalar, lo, hi);

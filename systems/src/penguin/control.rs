@@ -39,6 +39,7 @@ struct Counting {
 impl Lower<'_> {
     /// Lowers a while.
     pub fn while_loop(&mut self, inst: &HloInstruction, init: &[Leaf]) -> Lowered<Vec<Leaf>> {
+        let init = &self.hoisted(init)?;
         let [body, condition] = inst.called.as_slice() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "while without a body and a condition");
         };
@@ -49,7 +50,7 @@ impl Lower<'_> {
         // Homes of the carry.
         let mut carries = Vec::with_capacity(init.len());
         for (k, leaf) in init.iter().enumerate() {
-            carries.push(if invariant[k] || leaf == &Leaf::Token {
+            carries.push(if invariant[k] || leaf == &Leaf::Token || leaf.extents().contains(&0) {
                 Carry::Invariant
             } else if fits_register(leaf.ty()) && leaf.extents().iter().product::<u64>() == 1 {
                 let (lo, hi) = type_range(leaf.ty());
@@ -58,7 +59,11 @@ impl Lower<'_> {
                 self.move_scalar(reg, value);
                 Carry::Register(reg)
             } else {
-                Carry::Memory(self.carry_home(leaf)?)
+                // A location that two leaves of the carry share belongs to neither.
+                let shared = leaf.view().is_some_and(|v| {
+                    init.iter().filter(|other| other.view().is_some_and(|o| o.loc == v.loc)).count() > 1
+                });
+                Carry::Memory(self.carry_home(leaf, shared)?)
             });
         }
 
@@ -135,6 +140,12 @@ impl Lower<'_> {
         for (loc, remaining) in outside {
             self.locs[loc.index()].owner = self.depth();
             self.locs[loc.index()].remaining = remaining;
+        }
+        if let (true, Some(c), Some(p)) = (counter_is_axis, &counting, &plan) {
+            // Behind the loop the counter has passed the last value it has inside.
+            let last = self.reg(RegRole::Scalar, p.lb, (p.ub_bounds.1 - 1 + p.step).max(p.lb));
+            self.scalar_move(last, row.regs.iv);
+            inside[c.leaf] = Leaf::Scalar { ty: HloType::S32, reg: last, dims: init[c.leaf].extents() };
         }
         Ok(inside)
     }
@@ -319,8 +330,8 @@ impl Lower<'_> {
     }
 
     /// A location for a carried tensor, holding its initial value: the value's own where it dies here.
-    fn carry_home(&mut self, leaf: &Leaf) -> Lowered<LocId> {
-        if let Some(loc) = self.owns_whole(leaf) {
+    fn carry_home(&mut self, leaf: &Leaf, shared: bool) -> Lowered<LocId> {
+        if let Some(loc) = self.owns_whole(leaf).filter(|_| !shared) {
             let f = self.facts(loc);
             if f.remaining == 0 && f.space != Space::Psum && (f.space == Space::Dram || f.parts == 1) {
                 return Ok(loc);
@@ -383,7 +394,7 @@ impl Lower<'_> {
         done
     }
 
-    /// As [`Self::enter`], for a computation that only looks: nothing of the parameter may be overwritten in it.
+    /// Runs `lower` inside a computation that only looks: nothing of the parameter may be overwritten in it.
     pub fn enter_reading(
         &mut self,
         computation: CompId,

@@ -6,13 +6,14 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::scalar::Scalar;
+use super::scalar::{SIGNED, Scalar};
 use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, merged, row_major};
 use arrayvec::ArrayVec;
 use murre_components::bir::{ApPattern, Expr, Space};
 use murre_components::diag::codes::lower as codes;
 use murre_components::hlo::{HloInstruction, HloOp};
 use murre_components::ids::{HloId, LocId};
+use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{
     AccessMode, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
 };
@@ -38,16 +39,26 @@ impl Lower<'_> {
                 return self
                     .refuse(&codes::LOWER_UNSUPPORTED_OP, format!("a window wider than dimension {d}"));
             }
-            if high == 0 {
+            // No choice, or a broadcast dimension: every start is the same.
+            if high == 0 || stride == 0 {
                 continue;
             }
             let index = self.scalar(leaf)?;
             match self.clamp_start(index, leaf.ty(), high) {
                 Scalar::Const(c) => starts.fixed[d] = c,
-                Scalar::Reg(addr) => {
-                    if stride < 0 || stride > u32::MAX as i64 {
+                start => {
+                    // Along a reversed dimension the address falls as the index grows: count from the far end.
+                    let start = if stride < 0 {
+                        starts.fixed[d] = high;
+                        self.alu(AluOp::Subtract, Scalar::Const(high), start, SIGNED, (0, high))
+                    } else {
+                        start
+                    };
+                    let addr = self.in_register(start);
+                    let stride = stride.abs();
+                    if stride > i32::MAX as i64 {
                         return self
-                            .refuse(&codes::LOWER_LAYOUT, "a run-time index along a reversed dimension");
+                            .refuse(&codes::LOWER_LAYOUT, "a run-time index with a stride past 32 bits");
                     }
                     let expr = match self.induction.get(&addr) {
                         Some(e) => *e,
@@ -237,7 +248,7 @@ impl Lower<'_> {
             let f = this.facts(v.loc);
             DmaSide { part_elems: (f.space != Space::Dram).then_some(f.part_elems) }
         };
-        let dims = dma_dims(&source.dims, side(self, source), &target.dims, side(self, target));
+        let dims = dma_dims(source, side(self, source), target, side(self, target));
         let Some(dims) = dims.filter(|d| d.len() <= 5) else {
             return self.refuse(&codes::LOWER_LAYOUT, "a run-time window has too many dimensions");
         };

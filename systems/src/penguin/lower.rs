@@ -71,6 +71,8 @@ pub struct Lower<'m> {
     pub current: HloId,
     /// Output locations by result leaf, where an operation has written the result in place.
     pub outputs: Vec<LocId>,
+    /// Locations of the integer scalar parameters, and the register of those that are loaded.
+    pub scalar_parameters: SeededMap<LocId, Option<RegId>>,
     /// Expression of a register that is an induction variable.
     pub induction: SeededMap<RegId, ExprId>,
 }
@@ -93,6 +95,7 @@ impl<'m> Lower<'m> {
             axes: Vec::new(),
             current: HloId::NONE,
             outputs: Vec::new(),
+            scalar_parameters: seeded_map(),
             induction: seeded_map(),
         }
     }
@@ -216,14 +219,12 @@ impl<'m> Lower<'m> {
 
     /// Copies `source` onto `target` (equal extents) by DMA; more dimensions than a pattern has are unrolled.
     pub fn dma_copy(&mut self, target: &View, source: &View) -> Lowered<()> {
-        let dims = dma_dims(&source.dims, self.side(source.loc), &target.dims, self.side(target.loc));
-        let Some(dims) = dims else {
-            return self
-                .refuse(&codes::LOWER_LAYOUT, "a copy straddles partitions in a way no pattern can say");
-        };
         if target.elements() == 0 {
             return Ok(());
         }
+        let Some(dims) = dma_dims(source, self.side(source.loc), target, self.side(target.loc)) else {
+            return self.copy_through_dram(target, source);
+        };
         let extra = dims.len().saturating_sub(5);
         let copies: u64 = dims[..extra].iter().map(|d| d.0).product();
         if copies > 4096 {
@@ -257,6 +258,69 @@ impl<'m> Lower<'m> {
             }
         }
         Ok(())
+    }
+
+    /// A copy that straddles partitions of a tile: the tile goes to DRAM whole, where nothing straddles.
+    fn copy_through_dram(&mut self, target: &View, source: &View) -> Lowered<()> {
+        let whole = |this: &Self, loc: LocId, ty: HloType| {
+            let f = this.facts(loc);
+            View::whole(loc, ty, &[f.parts, f.part_elems])
+        };
+        let image = |this: &mut Self, loc: LocId| {
+            let f = this.facts(loc);
+            this.new_loc(Space::Dram, VarKind::Internal, f.dtype, 1, f.parts * f.part_elems)
+        };
+        let alone = |v: &View| View { loc: v.loc, ty: v.ty, offset: 0, dims: vec![(v.elements(), 1)] };
+        let (dram, tile) = (DmaSide { part_elems: None }, |this: &Self, v: &View| this.side(v.loc));
+        if dma_dims(
+            source,
+            tile(self, source),
+            &alone(source).reshape(&source.extents()).unwrap_or_else(|| source.clone()),
+            dram,
+        )
+        .is_none()
+        {
+            let loc = image(self, source.loc);
+            let (from, to) = (whole(self, source.loc, source.ty), whole(self, source.loc, source.ty));
+            self.dma_copy(&View { loc, ..to }, &from)?;
+            return self.dma_copy(target, &View { loc, ..source.clone() });
+        }
+        let f = self.facts(target.loc);
+        if f.space == Space::Dram {
+            return self
+                .refuse(&codes::LOWER_LAYOUT, "a copy straddles partitions in a way no pattern can say");
+        }
+        let loc = image(self, target.loc);
+        let (here, there) = (whole(self, target.loc, target.ty), whole(self, target.loc, target.ty));
+        let there = View { loc, ..there };
+        if target.elements() < f.parts * f.part_elems {
+            // The rest of the tile keeps what it holds.
+            self.dma_copy(&there, &here)?;
+        }
+        self.dma_copy(&View { loc, ..target.clone() }, source)?;
+        self.dma_copy(&here, &there)
+    }
+
+    /// Leaves whose scalar parameters are in registers, for a region that reads them again and again.
+    pub fn hoisted(&mut self, leaves: &[Leaf]) -> Lowered<Vec<Leaf>> {
+        let mut out = leaves.to_vec();
+        for leaf in &mut out {
+            if self.is_scalar_parameter(leaf) {
+                let (ty, dims) = (leaf.ty(), leaf.extents());
+                *leaf = Leaf::Scalar { ty, reg: self.as_register(&leaf.clone())?, dims };
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether a leaf is an integer scalar parameter of the program, still in memory.
+    pub fn is_scalar_parameter(&self, leaf: &Leaf) -> bool {
+        leaf.view().is_some_and(|v| {
+            v.elements() == 1
+                && fits_register(v.ty)
+                && v.offset == 0
+                && self.scalar_parameters.contains_key(&v.loc)
+        })
     }
 
     /// A register on engine ALL.
@@ -377,6 +441,16 @@ impl<'m> Lower<'m> {
                 let dst = self.reg(RegRole::Scalar, value, value);
                 self.scalar_move_imm(dst, value as u32);
                 Ok(dst)
+            }
+            Leaf::View(v) if self.is_scalar_parameter(leaf) => {
+                if let Some(Some(reg)) = self.scalar_parameters.get(&v.loc) {
+                    return Ok(*reg);
+                }
+                let reg = self.load_register(v)?;
+                if self.depth() == 0 {
+                    self.scalar_parameters.insert(v.loc, Some(reg));
+                }
+                Ok(reg)
             }
             Leaf::View(v) if v.elements() == 1 && fits_register(v.ty) => self.load_register(v),
             other => self.refuse(

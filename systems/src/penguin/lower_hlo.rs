@@ -106,8 +106,8 @@ impl Lower<'_> {
         signature
     }
 
-    /// Locations of a parameter's leaves. A scalar integer that is more than passed through becomes a control scalar
-    /// at once, so that it is loaded outside every loop.
+    /// Locations of a parameter's leaves. A scalar integer becomes a control scalar where it is first read as one,
+    /// outside every loop.
     fn entry_parameter(&mut self, id: HloId, signature: &mut Signature) -> Lowered<Vec<Leaf>> {
         let inst = self.module.inst(id);
         let shapes = leaves_of(&inst.shape);
@@ -128,13 +128,10 @@ impl Lower<'_> {
             let name = if many { format!("{}.{k}", inst.name) } else { inst.name.clone() };
             signature.inputs.push(signature_leaf(name, shape));
             let view = self.whole_view(loc, array.ty, &dims);
-            let readers = self.uses.last().map_or(0, |u| u.of(id, k) - u.result(id, k).is_some() as u32);
-            leaves.push(if dims.is_empty() && fits_register(array.ty) && readers > 0 {
-                let reg = self.as_register(&view)?;
-                Leaf::Scalar { ty: array.ty, reg, dims }
-            } else {
-                view
-            });
+            if dims.is_empty() && fits_register(array.ty) {
+                self.scalar_parameters.insert(loc, None);
+            }
+            leaves.push(if dims.contains(&0) { Leaf::Splat { ty: array.ty, bits: 0, dims } } else { view });
         }
         Ok(leaves)
     }
@@ -174,6 +171,12 @@ impl Lower<'_> {
             return Ok(());
         }
         self.current = id;
+        let array = inst.shape.array().filter(|a| a.elements() == 0 && inst.op != HloOp::GetTupleElement);
+        if let Some(array) = array {
+            // Nothing to compute: an array without elements.
+            self.values[id.index()] = vec![Leaf::Splat { ty: array.ty, bits: 0, dims: extents(array) }];
+            return Ok(());
+        }
         if is_transparent(inst.op) {
             return self.lower_transparent(id, inst);
         }

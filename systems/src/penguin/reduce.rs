@@ -153,7 +153,9 @@ impl Lower<'_> {
                 return self.reduce_tile(op, &column, 0, Layout::flat(1), result);
             }
         }
-        let layout = Layout::choose(result);
+        // Many elements: the kept dimensions go on partitions, so that each partition holds its own rows.
+        let layout =
+            if outputs * count <= 2 * LONG { Layout::choose(result) } else { Layout::spread(result) };
         self.reduce_tile(op, v, kept, layout, result)
     }
 

@@ -59,9 +59,10 @@ impl Lower<'_> {
         supported
             && shape.elements() == 1
             && fits_register(shape.ty)
-            && leaves
-                .iter()
-                .all(|l| fits_register(l.ty()) && matches!(l, Leaf::Scalar { .. } | Leaf::Splat { .. }))
+            && leaves.iter().all(|l| {
+                fits_register(l.ty())
+                    && (matches!(l, Leaf::Scalar { .. } | Leaf::Splat { .. }) || self.is_scalar_parameter(l))
+            })
     }
 
     /// A scalar operand of a leaf; loads a one-element tensor.

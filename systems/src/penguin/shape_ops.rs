@@ -88,13 +88,13 @@ impl Lower<'_> {
         Ok(View { loc, ty: leaf.ty(), offset: 0, dims: row_major(&dims) })
     }
 
-    /// A new home for a result assembled from parts: a tile where it fits, else DRAM.
+    /// A new home for a result assembled from parts: along one partition where it is small, else DRAM; parts of a tile
+    /// over partitions could straddle.
     fn assembled_home(&mut self, ty: DType, dims: &[u64]) -> Lowered<murre_components::ids::LocId> {
-        let layout = Layout::choose(dims);
-        if layout.free * ty.bytes() as u64 <= super::lower::TILE_BYTES {
-            self.tile(ty, layout)
+        let n = dims.iter().product::<u64>().max(1);
+        if n * ty.bytes() as u64 <= super::lower::SBUF_HOME_BYTES {
+            self.tile(ty, Layout::flat(n))
         } else {
-            let n = dims.iter().product::<u64>().max(1);
             Ok(self.new_loc(Space::Dram, VarKind::Internal, ty, 1, n))
         }
     }
@@ -124,6 +124,9 @@ impl Lower<'_> {
         let mut at = 0i64;
         for leaf in leaves {
             let part = leaf.extents();
+            if part.contains(&0) {
+                continue;
+            }
             let mut start = vec![0i64; dims.len()];
             let mut limit: Vec<i64> = dims.iter().map(|d| *d as i64).collect();
             start[axis] = at;

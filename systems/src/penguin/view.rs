@@ -148,13 +148,15 @@ impl Layout {
         Layout { parts: 1, free: elements.max(1) }
     }
 
-    /// The layout that a fresh tensor of these extents gets: one partition when small, else the largest split of
-    /// leading dimensions (the last dividing one cut) that has at most 128 partitions.
+    /// The layout that a fresh tensor of these extents gets: one partition when small, else spread.
     pub fn choose(extents: &[u64]) -> Layout {
         let n: u64 = extents.iter().product::<u64>().max(1);
-        if n <= FLAT_ELEMENTS {
-            return Layout::flat(n);
-        }
+        if n <= FLAT_ELEMENTS { Layout::flat(n) } else { Layout::spread(extents) }
+    }
+
+    /// The largest split of leading dimensions (the last dividing one cut) that has at most 128 partitions.
+    pub fn spread(extents: &[u64]) -> Layout {
+        let n: u64 = extents.iter().product::<u64>().max(1);
         let mut best = 1;
         let mut prefix = 1;
         for &d in extents {
@@ -262,13 +264,14 @@ impl DmaSide {
 /// The common dimensions of a DMA between two views of equal extents: each pair crosses partitions of a side wholly
 /// or not at all, neighbours are merged where both sides allow it. `None` if a dimension straddles a partition border.
 pub fn dma_dims(
-    source: &[(u64, i64)],
+    source: &View,
     source_side: DmaSide,
-    target: &[(u64, i64)],
+    target: &View,
     target_side: DmaSide,
 ) -> Option<Vec<(u64, i64, i64)>> {
+    let pairs = source.dims.iter().zip(&target.dims);
     let mut dims: Vec<(u64, i64, i64)> =
-        source.iter().zip(target).filter(|(s, _)| s.0 != 1).map(|(s, t)| (s.0, s.1, t.1)).collect();
+        pairs.filter(|(s, _)| s.0 != 1).map(|(s, t)| (s.0, s.1, t.1)).collect();
     for (side, pick) in [(source_side, 0), (target_side, 1)] {
         let Some(f) = side.part_elems else { continue };
         let mut cut = Vec::with_capacity(dims.len() + 1);
@@ -288,6 +291,20 @@ pub fn dma_dims(
             cut.push((inner, s, t));
         }
         dims = cut;
+        // What does not cross must stay inside the partition from wherever it starts.
+        let offset = if pick == 0 { source.offset } else { target.offset };
+        let start = offset.rem_euclid(f as i64);
+        let (mut low, mut high) = (start, start);
+        for (n, s, t) in &dims {
+            let step = if pick == 0 { *s } else { *t };
+            if !side.crosses(step) {
+                let reach = step * (*n as i64 - 1);
+                if reach < 0 { low += reach } else { high += reach }
+            }
+        }
+        if low < 0 || high >= f as i64 {
+            return None;
+        }
     }
     let mut out: Vec<(u64, i64, i64)> = Vec::new();
     for (n, s, t) in dims {
@@ -347,12 +364,24 @@ mod tests {
     fn a_dma_dimension_is_cut_at_the_partition_border() {
         let flat = DmaSide { part_elems: Some(96) };
         let tall = DmaSide { part_elems: Some(8) };
-        let d = dma_dims(&[(96, 1)], flat, &[(96, 1)], tall).unwrap();
+        let (line, rows) = (v(&[96]), v(&[12, 8]));
+        let d = dma_dims(&line, flat, &line, tall).unwrap();
         assert_eq!(d, vec![(12, 8, 8), (8, 1, 1)]);
-        let back = dma_dims(&[(12, 8), (8, 1)], tall, &[(12, 8), (8, 1)], flat).unwrap();
+        let back = dma_dims(&rows, tall, &rows, flat).unwrap();
         assert_eq!(back, vec![(12, 8, 8), (8, 1, 1)]);
         let dram = DmaSide { part_elems: None };
-        assert_eq!(dma_dims(&[(12, 8), (8, 1)], dram, &[(12, 8), (8, 1)], flat).unwrap(), vec![(96, 1, 1)]);
+        assert_eq!(dma_dims(&rows, dram, &rows, flat).unwrap(), vec![(96, 1, 1)]);
+    }
+
+    #[test]
+    fn a_short_run_that_starts_late_in_a_partition_straddles() {
+        let tall = DmaSide { part_elems: Some(8) };
+        let dram = DmaSide { part_elems: None };
+        let inside = v(&[96]).slice(&[4], &[8], &[]);
+        let across = v(&[96]).slice(&[6], &[10], &[]);
+        let target = v(&[4]);
+        assert!(dma_dims(&inside, tall, &target, dram).is_some());
+        assert!(dma_dims(&across, tall, &target, dram).is_none());
     }
 
     #[test]
