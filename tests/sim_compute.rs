@@ -211,3 +211,95 @@ fn register_addressed_operands_read_their_register_when_they_run() {
     t.load(DVE, 0, 1, f(&[1., 2., 3., 4.])).push(DVE, set(9, 8)).push(DVE, rec(i)).store(DVE, 64, 1, 8);
     assert_eq!(floats(&t.run().unwrap()[0]), [4., 5.]);
 }
+
+#[test]
+fn cross_reductions_fold_partitions_and_then_their_elements() {
+    let reduce = |opcode, op, axis, scale: u32, n: i64| CrossReduce {
+        opcode,
+        src: line(sb(0), 2),
+        src_dtype: if opcode == CrossReduceOp::CrossReduce { 10 } else { 9 },
+        out_dtype: if opcode == CrossReduceOp::CrossReduce { 10 } else { 9 },
+        channels: 3,
+        op,
+        axis,
+        scale: F32Bits(scale),
+        dst: line(sb(64), n),
+    };
+    let one = 1f32.to_bits();
+    let cases = [
+        (0, 1, one, vec![9., -3.]),
+        (0, 0, one, vec![6.]),
+        (1, 1, 0.5f32.to_bits(), vec![4.5, -1.5]),
+        (2, 1, one, vec![5., 2.]),
+        (2, 0, one, vec![5.]),
+    ];
+    for (op, axis, scale, want) in cases {
+        let mut t = Build::new();
+        t.load(POOL, 0, 3, f(&[1., 2., 3., -4., 5., -1.]))
+            .push(POOL, rec(reduce(CrossReduceOp::CrossReduce, op, axis, scale, want.len() as i64)))
+            .store(POOL, 64, 1, 4 * want.len() as u32);
+        assert_eq!(floats(&t.run().unwrap()[0]), want, "operator {op} axis {axis}");
+    }
+    for (op, axis, want) in [(3, 1, vec![7, 0x78]), (4, 1, vec![0, 8]), (5, 0, vec![7 ^ 0x68])] {
+        let mut t = Build::new();
+        t.load(POOL, 0, 3, w(&[1, 0x38, 2, 0x18, 4, 0x48]))
+            .push(POOL, rec(reduce(CrossReduceOp::CrossReduceBitvec, op, axis, 0, want.len() as i64)))
+            .store(POOL, 64, 1, 4 * want.len() as u32);
+        assert_eq!(words(&t.run().unwrap()[0]), want, "operator {op} axis {axis}");
+    }
+}
+
+#[test]
+fn pools_fold_windows() {
+    // Windows of two over two rows of three, sliding by one.
+    for (kind, scale, want) in [(1, 1.0, [4., 4., 6., 6.]), (2, 0.5, [2.5, 2.5, 4.0, 5.5])] {
+        let i = Pool {
+            src: Tensor { addr: sb(0), step: [1, 1, 3, 1], num: [2, 2, 2, 1] },
+            src_dtype: 10,
+            out_dtype: 10,
+            channels: 1,
+            kind,
+            axis: 2,
+            scale: F32Bits::of(scale),
+            dst: Tensor { addr: sb(64), step: [1, 1, 2, 1], num: [1, 2, 2, 1] },
+        };
+        let mut t = Build::new();
+        t.load(DVE, 0, 1, f(&[1., 4., 1., 2., 6., 5.])).push(DVE, rec(i)).store(DVE, 64, 1, 16);
+        assert_eq!(floats(&t.run().unwrap()[0]), want);
+    }
+}
+
+#[test]
+fn address_arithmetic_is_exact_in_32_and_64_bits() {
+    let i = |dtype: u8, op0, op1, imm0: u64, imm1: u64, reverse| TensorScalarAddr {
+        src: line(sb(0), 2),
+        imm0: Imm::Literal(imm0),
+        imm1: Imm::Literal(imm1),
+        imm0_dtype: dtype,
+        imm1_dtype: dtype,
+        src_dtype: dtype,
+        out_dtype: dtype,
+        op0,
+        op1,
+        channels: 1,
+        reverse,
+        dst: line(sb(64), 2),
+    };
+    let narrow = w(&[0x0100_0001, 7]);
+    let wide: Vec<u8> = [0x1_0000_0001u64, 7].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let n = |v: [u32; 2]| w(&v);
+    let l = |v: [u64; 2]| -> Vec<u8> { v.iter().flat_map(|v| v.to_le_bytes()).collect() };
+    let cases = [
+        (i(9, 6, 4, 3, 5, 0), &narrow, n([0x0300_0008, 26])),
+        (i(9, 4, 0, 0xFFFF_FFFF, 0, 0), &narrow, n([0x0100_0000, 6])),
+        (i(1, 6, 4, 3, 5, 0), &wide, l([0x3_0000_0008, 26])),
+        // Reversed: the immediate minus the element, and whether that is below the second immediate.
+        (i(9, 5, 0x16, 10, 4, 1), &narrow, n([0, 1])),
+        (i(9, 5, 0x16, 10, 4, 0), &narrow, n([0, 0])),
+    ];
+    for (k, (i, x, want)) in cases.into_iter().enumerate() {
+        let mut t = Build::new();
+        t.load(POOL, 0, 1, x.clone()).push(POOL, rec(i)).store(POOL, 64, 1, want.len() as u32);
+        assert_eq!(t.run().unwrap()[0], want, "case {k}");
+    }
+}

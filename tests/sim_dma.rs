@@ -57,3 +57,101 @@ fn accesses_outside_memory_are_refused() {
     t.push(SP, rec(copy(var(x, 6), 4, tile(0), 0x40000, 1, 4))).push(SP, drain());
     assert_eq!(t.fault().0, "MUR0702");
 }
+
+#[test]
+fn wide_offsets_take_two_registers() {
+    for (offset, want) in [(8u64, Some(12..16)), (1 << 32, None)] {
+        let mut t = Build::new();
+        let zero = t.input(vec![0; 16]);
+        let x = t.input(vec![1, 2, 3, 4]);
+        let out = t.var(VarKind::Output, 16);
+        t.p.table.push(TableEntry { var: out, displacement: 4 });
+        t.push(SP, rec(copy(var(zero, 0), 16, var(out, 0), 16, 1, 16))).push(SP, drain());
+        t.push(SP, set(4, offset as u32)).push(SP, set(5, (offset >> 32) as u32));
+        t.push(SP, set(6, 12)).push(SP, set(7, 0));
+        let mut d = copy(var(x, 0), 4, Addr8::table_register(0, 4, true).unwrap(), 4, 1, 4);
+        d.dst_bound = BoundRegister::checked(6, false).unwrap();
+        t.push(SP, rec(d)).push(SP, drain());
+        match want {
+            Some(at) => assert_eq!(t.run().unwrap()[0][at], [1, 2, 3, 4]),
+            None => assert_eq!(t.fault().0, "MUR0704"),
+        }
+    }
+}
+
+#[test]
+fn transfers_cast_between_dtypes() {
+    let half = |v: f32| (v.to_bits() >> 16) as u16;
+    let cases: [(u8, u8, Vec<u8>, Vec<u8>); 4] = [
+        (10, 6, f(&[1.5, -2.0]), [half(1.5), half(-2.0)].iter().flat_map(|h| h.to_le_bytes()).collect()),
+        (6, 10, half(-3.0).to_le_bytes().to_vec(), f(&[-3.0])),
+        (8, 10, w(&[-7i32 as u32, 9]), f(&[-7., 9.])),
+        (10, 8, f(&[2.5, -3.5]), w(&[2, -4i32 as u32])),
+    ];
+    for (from, to, x, want) in cases {
+        let mut t = Build::new();
+        let (n, m) = (x.len() as u32, want.len() as u32);
+        let x = t.input(x);
+        let out = t.var(VarKind::Output, want.len());
+        let mut d = copy(var(x, 0), n as i32, var(out, 0), m as i32, 1, n);
+        d.dst_row = RowBytes::new(m).unwrap();
+        (d.src_dtype, d.dst_dtype) = (from, to);
+        t.push(SP, rec(d)).push(SP, drain());
+        assert_eq!(t.run().unwrap()[0], want, "{from} to {to}");
+    }
+}
+
+#[test]
+fn transfers_accumulate() {
+    let cases: [(u8, u8, Vec<u8>, Vec<u8>, Vec<u8>); 6] = [
+        (1, 10, f(&[1., 2.]), f(&[10., -2.5]), f(&[11., -0.5])),
+        (2, 10, f(&[3., 2.]), f(&[10., -2.5]), f(&[30., -5.])),
+        (3, 8, w(&[3, -5i32 as u32]), w(&[-1i32 as u32, -4i32 as u32]), w(&[3, -4i32 as u32])),
+        (4, 9, w(&[3, 5]), w(&[u32::MAX, 4]), w(&[3, 4])),
+        (1, 8, w(&[0x7FFF_FFFF, 1]), w(&[1, u32::MAX]), w(&[0x8000_0000, 0])),
+        (3, 10, f(&[3., -2.]), f(&[1., 2.]), f(&[3., 2.])),
+    ];
+    for (op, dtype, old, new, want) in cases {
+        let mut t = Build::new();
+        let (old, new) = (t.input(old), t.input(new));
+        let out = t.var(VarKind::Output, 8);
+        let mut d = copy(var(new, 0), 8, var(out, 0), 8, 1, 8);
+        (d.src_dtype, d.dst_dtype) = (dtype, dtype);
+        let mut e = DmaExtension::EMPTY;
+        e.compute = op;
+        t.push(SP, rec(copy(var(old, 0), 8, var(out, 0), 8, 1, 8))).push(SP, drain());
+        t.push(SP, rec(d)).push(SP, rec(e)).push(SP, drain());
+        assert_eq!(t.run().unwrap()[0], want, "operator {op} dtype {dtype}");
+    }
+}
+
+/// Rows 0..3 of a variable go to the rows that an index vector names; both sides may have one.
+fn scattered(mode: u8, compute: u8, index: [u32; 3], error: bool) -> Build {
+    let mut t = Build::new();
+    let x = t.input(w(&[1, 2, 3]));
+    let zero = t.input(vec![0; 16]);
+    let out = t.var(VarKind::Output, 16);
+    t.load(SP, 256, 1, w(&index)).load(SP, 512, 1, w(&[2, 1, 0]));
+    t.push(SP, rec(copy(var(zero, 0), 16, var(out, 0), 16, 1, 16))).push(SP, drain());
+    let mut d = copy(var(x, 0), 4, var(out, 0), 4, 3, 4);
+    (d.dge_op, d.src_dtype, d.dst_dtype) = (1, 8, 8);
+    let mut e = DmaExtension::EMPTY;
+    e.flags = DmaExtension::flags_of(mode, error, true, 0, 0);
+    (e.index_channels, e.compute) = (128, compute);
+    (e.dst_index, e.dst_bound_low) = (sb(256), 16);
+    if mode == 2 {
+        (e.src_index, e.src_bound_low) = (sb(512), 12);
+    }
+    t.push(SP, rec(d)).push(SP, rec(e)).push(SP, drain());
+    t
+}
+
+#[test]
+fn index_vectors_scatter_rows() {
+    assert_eq!(words(&scattered(1, 0, [3, 0, 2], true).run().unwrap()[0]), [2, 0, 3, 1]);
+    assert_eq!(words(&scattered(2, 0, [3, 0, 2], true).run().unwrap()[0]), [2, 0, 1, 3]);
+    // Repeated rows add up.
+    assert_eq!(words(&scattered(1, 1, [1, 1, 0], true).run().unwrap()[0]), [3, 3, 0, 0]);
+    assert_eq!(scattered(1, 0, [3, 4, 2], true).fault().0, "MUR0704");
+    assert_eq!(words(&scattered(1, 0, [3, 4, 2], false).run().unwrap()[0]), [0, 0, 3, 1]);
+}

@@ -99,3 +99,30 @@ fn psum_groups_follow_pending_bits() {
         assert_eq!(on_pe(&all, records, 1, &[(0, 1)])[0], [want], "{steps} steps");
     }
 }
+
+/// Transposes a 3 by 2 tile: each moving column selects a row.
+fn transposed(moving: Vec<f32>, psum: u8) -> Build {
+    let (mut a, mut b) = (weights(3, 2), multiply(3, 2, 3, psum, 64, 0));
+    (a.transpose, b.transpose, a.column_group, b.column_group) = (1, 1, 1, 1);
+    let mut t = Build::new();
+    t.load(PE, 0, 3, f(&[1., 2., 3., f32::MAX, -0.0, 6.])).load(PE, 64, 3, f(&moving));
+    t.push(PE, rec(a)).push(PE, with(b, raise(9)));
+    t.push(DVE, with(Bare { opcode: BareOp::NoOp }, wait(9, 1)));
+    t.push(DVE, rec(tr(TensorReduceOp::Copy, line(ps(0, 0), 3), 10, line(sb(4096), 3), 10, 2)));
+    t.store(DVE, 4096, 2, 12);
+    t
+}
+
+#[test]
+fn transposes_move_rows_unchanged() {
+    let unit = vec![1., 0., 0., 0., 1., 0., 0., 0., 1.];
+    let out = transposed(unit, 3).run().unwrap();
+    // Bits, not numbers: minus zero stays.
+    assert_eq!(words(&out[0]), [1f32, 3., -0.0, 2., f32::MAX, 6.].map(f32::to_bits));
+    let mixed = vec![0., 0., 1., 1., 0., 0., 0., 1., 0.];
+    assert_eq!(floats(&transposed(mixed, 3).run().unwrap()[0]), [3., 0., 1., f32::MAX, 6., 2.]);
+    let two = vec![1., 0., 0., 1., 1., 0., 0., 0., 1.];
+    assert_eq!(transposed(two, 3).fault().0, "MUR0706");
+    let scaled = vec![2., 0., 0., 0., 1., 0., 0., 0., 1.];
+    assert_eq!(transposed(scaled, 3).fault().0, "MUR0706");
+}

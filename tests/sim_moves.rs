@@ -151,3 +151,55 @@ fn casts_through_copy_and_cast_records() {
         assert_eq!(t.run().unwrap()[0], want, "{from} to {to}");
     }
 }
+
+/// Two chunks of the table through the pool buffer, as a gather over more than one chunk does it.
+fn buffered_gather(free: u8) -> Build {
+    let load = |from: u32, start: u32| PoolBufferLoad {
+        src: line(sb(from), 3),
+        dtype: 10,
+        channels: 2,
+        start,
+        mask: 0x1FF,
+    };
+    let gather = |miss: u8, free_buffer: u8| GatherBuffer {
+        index: line(sb(64), 4),
+        index_dtype: 9,
+        out_dtype: 10,
+        channels: 2,
+        miss,
+        free_buffer,
+        immediate: (-1f32).to_bits(),
+        dst: line(sb(96), 4),
+    };
+    let mut t = Build::new();
+    t.load(POOL, 0, 2, f(&[10., 11., 12., 13., 14., 15., 20., 21., 22., 23., 24., 25.]))
+        .load(POOL, 64, 2, w(&[5, 0, 9, 2, 1, 3, 4, 0]))
+        .push(POOL, rec(load(0, 0)))
+        .push(POOL, rec(gather(0, 0)))
+        .push(POOL, rec(load(12, 3)))
+        .push(POOL, rec(gather(1, free)))
+        .store(POOL, 96, 2, 16);
+    t
+}
+
+#[test]
+fn buffered_gathers_go_chunk_by_chunk() {
+    let out = floats(&buffered_gather(1).run().unwrap()[0]);
+    assert_eq!(out, [15., 10., -1., 12., 21., 23., 24., 20.]);
+    let again = GatherBuffer {
+        index: line(sb(64), 4),
+        index_dtype: 9,
+        out_dtype: 10,
+        channels: 2,
+        miss: 1,
+        free_buffer: 0,
+        immediate: 0,
+        dst: line(sb(96), 4),
+    };
+    let mut t = buffered_gather(0);
+    t.push(POOL, rec(again));
+    assert!(t.run().is_ok());
+    let mut t = buffered_gather(1);
+    t.push(POOL, rec(again));
+    assert_eq!(t.fault().0, "MUR0707");
+}

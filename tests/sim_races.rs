@@ -78,6 +78,16 @@ fn a_consumer_without_its_wait_races_though_the_numbers_are_right() {
 }
 
 #[test]
+fn run_and_check_switch_the_check_on() {
+    let mut p = producer_and_consumer(false).p;
+    for s in &mut p.streams {
+        s.push(rec(Exit {}));
+    }
+    let faults = murre::check::simulate(&p, &[], Default::default()).expect_err("a race");
+    assert_eq!(faults[0].code.id, "MUR0710");
+}
+
+#[test]
 fn a_race_names_both_records_their_instructions_and_the_place() {
     let mut t = producer_and_consumer(false);
     t.p.provenance.names = vec!["broadcast.1".into(), "multiply.7".into()];

@@ -47,7 +47,7 @@ pub struct Race {
     pub earlier: Access,
     /// The one that found it.
     pub later: Access,
-    /// First byte of the granule that they share.
+    /// First byte that they share.
     pub at: usize,
 }
 
@@ -282,9 +282,11 @@ impl Races {
                 if memo.0 != old || memo.1 != mask {
                     match self.step(old, bare | mask, mask, write) {
                         Ok(new) => memo = (old, mask, new),
-                        Err(earlier) => {
+                        Err((entry, wrote)) => {
+                            let earlier = access_of(entry, wrote);
                             let later = Access { actor: self.actor, record: self.record, write };
-                            raced = Err(Race { earlier, later, at: (g * 4).max(at) });
+                            let byte = ((entry & mask) >> MASK_AT).trailing_zeros() as usize;
+                            raced = Err(Race { earlier, later, at: g * 4 + byte });
                             break;
                         }
                     }
@@ -307,16 +309,17 @@ impl Races {
         Ok(())
     }
 
-    /// The slots of a granule after the access `entry`, or the earlier access that it races with.
+    /// The slots of a granule after the access `entry`, or the earlier entry that it races with and whether that one is
+    /// a write.
     fn step(
         &mut self,
         [writers, readers]: Slots,
         entry: u64,
         mask: u64,
         write: bool,
-    ) -> Result<Slots, Access> {
+    ) -> Result<Slots, (u64, bool)> {
         if let Some(e) = self.conflict(writers, mask) {
-            return Err(access_of(e, true));
+            return Err((e, true));
         }
         if !write {
             if readers & SET != 0 && self.sets.of(readers).contains(&entry) {
@@ -327,12 +330,96 @@ impl Races {
             return Ok([writers, new]);
         }
         if let Some(e) = self.conflict(readers, mask) {
-            return Err(access_of(e, false));
+            return Err((e, false));
         }
         if mask == MASK {
             return Ok([entry, 0]);
         }
         let readers = if readers == 0 { 0 } else { self.replaced(readers, mask, false, 0) };
         Ok([self.replaced(writers, mask, false, entry), readers])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every access of every byte: actor, epoch, whether it wrote.
+    type History = Vec<Vec<(usize, u32, bool)>>;
+
+    fn races_by_history(h: &History, r: &Races, at: usize, n: usize, write: bool) -> bool {
+        h[at..at + n].iter().flatten().any(|(actor, epoch, wrote)| {
+            (write || *wrote) && r.clocks.known(r.actor(), *actor) < *epoch && *actor != r.actor()
+        })
+    }
+
+    #[test]
+    fn random_accesses_race_exactly_where_their_full_history_says() {
+        let mut state = 7u64;
+        let mut below = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let (mut found, mut accesses) = (0, 0);
+        // The bytes lie across the border of two chunks.
+        let base = CHUNK * 4 - 24;
+        for _ in 0..3000 {
+            let mut r = Races::new(12);
+            let mut h: History = vec![Vec::new(); 48];
+            for _ in 0..60 {
+                let actor = below(4) as usize;
+                match below(5) {
+                    0 => r.clocks.update(actor, below(3) as u8, 0, 1, false),
+                    1 => r.clocks.wait(actor, below(3) as u8, None),
+                    _ => {
+                        let (at, write) = (below(40) as usize, below(4) == 0);
+                        let n = 1 + below(8) as usize;
+                        r.enter(actor, below(5) as usize);
+                        let want = races_by_history(&h, &r, at, n, write);
+                        let got = r.access(Region::Var(1), base + at, n, write);
+                        assert_eq!(got.is_err(), want, "{got:?}");
+                        accesses += 1;
+                        if let Err(race) = got {
+                            assert!((base + at..base + at + n).contains(&race.at));
+                            found += 1;
+                            break;
+                        }
+                        let epoch = r.clocks.epoch(actor);
+                        h[at..at + n].iter_mut().for_each(|b| b.push((actor, epoch, write)));
+                    }
+                }
+            }
+            let named: u64 = r
+                .shadows
+                .iter()
+                .flat_map(|s| s.chunks.iter().flatten())
+                .fold(0, |n, c| n + c.iter().flatten().filter(|slot| **slot & SET != 0).count() as u64);
+            assert_eq!(named, r.sets.uses.iter().sum::<u64>());
+        }
+        assert!(found > 1000 && accesses > 10_000, "{found} races in {accesses} accesses");
+    }
+
+    #[test]
+    fn sets_are_used_again() {
+        let mut r = Races::new(12);
+        for round in 0..1000 {
+            for actor in 0..3 {
+                r.enter(actor, round);
+                r.access(Region::Sbuf, 0, 64, false).expect("readers do not race");
+                r.clocks.issue(actor);
+            }
+        }
+        assert!(r.sets.entries.len() < 10, "{} sets", r.sets.entries.len());
+    }
+
+    #[test]
+    fn numbers_that_an_entry_cannot_hold_are_cut() {
+        let mut r = Races::new(186);
+        r.enter(185, 1 << 30);
+        r.access(Region::Psum, 6, 1, true).expect("the first access");
+        r.enter(0, 3);
+        let race = r.access(Region::Psum, 4, 8, false).expect_err("a race");
+        assert_eq!(race.earlier, Access { actor: 185, record: LAST_RECORD as usize, write: true });
+        assert_eq!((race.later.actor, race.at), (0, 6));
     }
 }
