@@ -22,6 +22,30 @@ fn before(stage: Stage, n: u32) -> (Compiler, Stage) {
     (compiler, stage)
 }
 
+/// A module of about `n` instructions that reads, computes and writes rows of an array at run-time positions, as `stage`
+/// receives it.
+fn module_before(stage: Stage, n: u32) -> (Compiler, Stage) {
+    use std::fmt::Write;
+    set_threads(1);
+    let mut text = String::from(
+        "HloModule rows\nENTRY main {\n x0 = f32[16,64] parameter(0)\n i0 = s32[] parameter(1)\n one = s32[] constant(1)\n zero = s32[] constant(0)\n",
+    );
+    let blocks = n / 5;
+    for k in 1..=blocks {
+        let j = k - 1;
+        let _ = write!(
+            text,
+            " i{k} = s32[] add(i{j}, one)\n r{k} = f32[1,64] dynamic-slice(x{j}, i{k}, zero), dynamic_slice_sizes={{1,64}}\n m{k} = f32[1,64] multiply(r{k}, r{k})\n e{k} = f32[1,64] exponential(m{k})\n x{k} = f32[16,64] dynamic-update-slice(x{j}, e{k}, i{k}, zero)\n",
+        );
+    }
+    let _ = write!(text, " ROOT r = f32[16,64] copy(x{blocks})\n}}\n");
+    let module = murre::hlo::read_module(text.as_bytes(), "rows").unwrap_or_default();
+    let mut compiler = Compiler::new(module, Default::default());
+    let earlier: Vec<Stage> = Stage::ALL.into_iter().filter(|s| *s < stage).collect();
+    compiler.run_stages_stepwise(&earlier, |_, _, _| ());
+    (compiler, stage)
+}
+
 fn run((mut compiler, stage): (Compiler, Stage)) -> Compiler {
     compiler.run_stages_stepwise(&[stage], |_, _, _| ());
     compiler
@@ -43,30 +67,40 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
 // Limits are the measured counts and some four per cent: counts depend on the compiler's version, which
 // rust-toolchain.toml pins, and on the standard library's.
 #[library_benchmark]
-#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(11_200_000))]
-#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(45_200_000))]
-#[bench::address_10k(args = (Stage::Address, 10_000), setup = before, config = limit(17_900_000))]
-#[bench::address_40k(args = (Stage::Address, 40_000), setup = before, config = limit(64_800_000))]
-#[bench::registers_10k(args = (Stage::Registers, 10_000), setup = before, config = limit(7_890_000))]
-#[bench::registers_40k(args = (Stage::Registers, 40_000), setup = before, config = limit(32_800_000))]
-#[bench::route_10k(args = (Stage::Route, 10_000), setup = before, config = limit(5_440_000))]
-#[bench::route_40k(args = (Stage::Route, 40_000), setup = before, config = limit(20_300_000))]
-#[bench::describe_10k(args = (Stage::Describe, 10_000), setup = before, config = limit(3_270_000))]
-#[bench::describe_40k(args = (Stage::Describe, 40_000), setup = before, config = limit(11_900_000))]
-#[bench::sync_10k(args = (Stage::Sync, 10_000), setup = before, config = limit(13_600_000))]
-#[bench::sync_40k(args = (Stage::Sync, 40_000), setup = before, config = limit(44_500_000))]
-#[bench::encode_10k(args = (Stage::Encode, 10_000), setup = before, config = limit(20_700_000))]
-#[bench::encode_40k(args = (Stage::Encode, 40_000), setup = before, config = limit(81_700_000))]
+#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(10_954_000))]
+#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(44_214_000))]
+#[bench::address_10k(args = (Stage::Address, 10_000), setup = before, config = limit(17_610_000))]
+#[bench::address_40k(args = (Stage::Address, 40_000), setup = before, config = limit(63_889_000))]
+#[bench::registers_10k(args = (Stage::Registers, 10_000), setup = before, config = limit(7_847_000))]
+#[bench::registers_40k(args = (Stage::Registers, 40_000), setup = before, config = limit(32_630_000))]
+#[bench::route_10k(args = (Stage::Route, 10_000), setup = before, config = limit(5_189_000))]
+#[bench::route_40k(args = (Stage::Route, 40_000), setup = before, config = limit(19_289_000))]
+#[bench::describe_10k(args = (Stage::Describe, 10_000), setup = before, config = limit(3_242_000))]
+#[bench::describe_40k(args = (Stage::Describe, 40_000), setup = before, config = limit(11_769_000))]
+#[bench::sync_10k(args = (Stage::Sync, 10_000), setup = before, config = limit(13_378_000))]
+#[bench::sync_40k(args = (Stage::Sync, 40_000), setup = before, config = limit(43_836_000))]
+#[bench::encode_10k(args = (Stage::Encode, 10_000), setup = before, config = limit(20_248_000))]
+#[bench::encode_40k(args = (Stage::Encode, 40_000), setup = before, config = limit(79_913_000))]
 fn back_end(input: (Compiler, Stage)) -> Compiler {
     black_box(run(input))
 }
 
 #[library_benchmark]
-#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(730_000))]
+#[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(2_454_000))]
+#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(18_480_000))]
+#[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(38_070_000))]
+#[bench::loops_5k(args = (Stage::Loops, 5_000), setup = module_before, config = limit(74_000))]
+#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(15_873_000))]
+fn front_end(input: (Compiler, Stage)) -> Compiler {
+    black_box(run(input))
+}
+
+#[library_benchmark]
+#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(723_000))]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
     black_box(murre::check::verified_module(&bytes, "example").is_ok())
 }
 
-library_benchmark_group!(name = stages; benchmarks = back_end, read_and_verify);
+library_benchmark_group!(name = stages; benchmarks = front_end, back_end, read_and_verify);
 
 main!(library_benchmark_groups = stages);
