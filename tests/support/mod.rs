@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 use murre::array::HostArray;
+use murre::array::compare::{Tolerance, compare};
+use murre::components::diag::Diagnostic;
 use murre::components::engine::Target;
 use murre::components::hlo::{HloModule, Shape};
 use murre::components::program::Program;
@@ -36,14 +38,23 @@ pub fn compiled(module: &HloModule, target: Target) -> Program {
 
 /// Runs a program on arrays, with a seeded interleaving and the race check.
 pub fn simulated(program: &Program, inputs: &[HostArray], seed: Option<u64>) -> Vec<HostArray> {
+    try_simulated(program, inputs, seed).unwrap_or_else(|d| panic!("{d:#?}"))
+}
+
+/// The same, with the simulator's complaint as a value.
+pub fn try_simulated(
+    program: &Program,
+    inputs: &[HostArray],
+    seed: Option<u64>,
+) -> Result<Vec<HostArray>, Box<Diagnostic>> {
     let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
     let options = SimOptions { interleave: seed, check_races: true, ..SimOptions::default() };
-    let outcome = run(program, &bytes, &options).unwrap_or_else(|d| panic!("{d:#?}"));
-    program
+    let outcome = run(program, &bytes, &options).map_err(Box::new)?;
+    Ok(program
         .outputs()
         .zip(outcome.outputs)
         .map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data })
-        .collect()
+        .collect())
 }
 
 /// Random inputs for a module's entry parameters. Integers are small or extreme, floats small multiples of 1/4.
@@ -92,4 +103,57 @@ pub fn simulate_and_evaluate(text: &str, seed: u64) {
             );
         }
     }
+}
+
+/// What became of a program that may be refused.
+#[derive(Debug, PartialEq)]
+pub enum Verdict {
+    /// Every target's results equal the evaluator's.
+    Equal,
+    /// The compiler does not lower it, or it does not fit: the codes and messages.
+    Refused(String),
+    /// Anything else: a wrong result, a fault, a race. It says which.
+    Wrong(String),
+}
+
+/// As `simulate_and_evaluate`, for programs that the compiler may refuse with a MUR04xx or MUR05xx code. Result `k` is
+/// compared bit by bit where `exact[k]`, and within 1e-3 + 1e-3 |want| where rounding may differ.
+pub fn judge(text: &str, exact: &[bool], seed: u64) -> Verdict {
+    let module = module(text);
+    let inputs = random_inputs(&module, &mut Lcg(seed ^ 0x9E37_79B9));
+    let want = match murre::eval::evaluate(&module, &inputs) {
+        Ok(want) => want,
+        Err(d) => return Verdict::Wrong(format!("evaluator: {d:?}")),
+    };
+    for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
+        let options = CompileOptions { target, verify: true, ..CompileOptions::default() };
+        let outcome = compile(module.clone(), options);
+        let Some(program) = outcome.program else {
+            let codes = outcome.diagnostics.iter().map(|d| format!("{}: {}", d.code.id, d.message));
+            let said = format!("{}: {}", target.name(), codes.collect::<Vec<_>>().join("; "));
+            let refused = |d: &Diagnostic| d.code.id.starts_with("MUR04") || d.code.id.starts_with("MUR05");
+            return if !outcome.diagnostics.is_empty() && outcome.diagnostics.iter().all(refused) {
+                Verdict::Refused(said)
+            } else {
+                Verdict::Wrong(said)
+            };
+        };
+        let got = match try_simulated(&program, &inputs, (target != Target::Trn1).then_some(seed)) {
+            Ok(got) => got,
+            Err(d) => return Verdict::Wrong(format!("{}: {}: {}", target.name(), d.code.id, d.message)),
+        };
+        if got.len() != want.len() || got.len() != exact.len() {
+            return Verdict::Wrong(format!("{} results, {} expected", got.len(), want.len()));
+        }
+        for (k, ((g, w), exact)) in got.iter().zip(&want).zip(exact).enumerate() {
+            let tolerance = match exact {
+                true => Tolerance::Exact,
+                false => Tolerance::Close { rtol: 1e-3, atol: 1e-3 },
+            };
+            if let Err(m) = compare(g, w, &tolerance) {
+                return Verdict::Wrong(format!("{} result {k}: {}", target.name(), m.message));
+            }
+        }
+    }
+    Verdict::Equal
 }
