@@ -115,7 +115,7 @@ fn signature(locs: &[LocRow]) -> Signature {
 
 /// The whole of `elems` elements in each of 128 partitions, out of rows of `row` elements.
 fn rows_of(row: u32, elems: u32) -> ApPattern {
-    ApPattern::new([(row as i32, PARTITIONS), (1, elems)]).unwrap_or_default()
+    ApPattern::of([(row as i32, PARTITIONS), (1, elems)])
 }
 
 fn whole(t: Tile) -> Operand {
@@ -195,7 +195,7 @@ impl Builder {
             loc,
             offset: 0,
             dtype: DType::I32,
-            pattern: ApPattern::new([(1, 1), (1, 1)]).unwrap_or_default(),
+            pattern: ApPattern::of([(1, 1), (1, 1)]),
             kind: ApKind::Physical,
             payload: PayloadKey::default(),
             flags: 0,

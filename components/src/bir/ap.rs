@@ -74,6 +74,12 @@ impl ApPattern {
         Some(ApPattern(out))
     }
 
+    /// From at most five pairs, which the compiler checks.
+    pub fn of<const N: usize>(pairs: [(i32, u32); N]) -> Self {
+        const { assert!(N <= 5) };
+        ApPattern(pairs.into_iter().map(|(step, num)| ApPair { step, num }).collect())
+    }
+
     /// Number of elements visited.
     pub fn elements(&self) -> u64 {
         self.0.iter().map(|p| p.num as u64).product()

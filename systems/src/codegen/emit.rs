@@ -53,7 +53,7 @@ impl Emit {
             loc,
             offset: 0,
             dtype,
-            pattern: ApPattern::new([(free as i32, parts), (1, free)]).unwrap_or_default(),
+            pattern: ApPattern::of([(free as i32, parts), (1, free)]),
             kind: ApKind::Physical,
             payload: PayloadKey::default(),
             flags: 0,
@@ -141,8 +141,11 @@ impl Emit {
             NodeOperand::Scalar(reg, _) => self.splat_register(reg, &tile),
             NodeOperand::Access(_) => {}
         }
-        let free = like.pattern.0.iter().skip(1).map(|p| (0, p.num));
-        tile.pattern = ApPattern::new(std::iter::once((1, parts)).chain(free)).unwrap_or_default();
+        // The partner's counts, read with step 0.
+        tile.pattern = like.pattern.clone();
+        for (k, pair) in tile.pattern.0.iter_mut().enumerate() {
+            *pair = if k == 0 { ApPair { step: 1, num: parts } } else { ApPair { step: 0, num: pair.num } };
+        }
         tile
     }
 }

@@ -66,6 +66,8 @@ impl Lower<'_> {
             if fits_register(array.ty) && dims.iter().product::<u64>() == 1 {
                 let (lo, hi) = type_range(array.ty);
                 let reg = self.reg(RegRole::Scalar, lo, hi);
+                // Exactly one branch writes it; that is not visible in the branches, so it has a value on every path.
+                self.scalar_move_imm(reg, 0);
                 homes.push(Home::Register(reg));
                 results.push(Leaf::Scalar { ty: array.ty, reg, dims });
             } else {

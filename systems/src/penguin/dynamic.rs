@@ -249,13 +249,17 @@ impl Lower<'_> {
             DmaSide { part_elems: (f.space != Space::Dram).then_some(f.part_elems) }
         };
         let dims = dma_dims(source, side(self, source), target, side(self, target));
-        let Some(dims) = dims.filter(|d| d.len() <= 5) else {
+        let Some(dims) = dims else {
+            return self.refuse(
+                &codes::LOWER_LAYOUT,
+                "a run-time window straddles partitions in a way no pattern can say",
+            );
+        };
+        let from = ApPattern::new(dims.iter().map(|d| (d.1 as i32, d.0 as u32)));
+        let to = ApPattern::new(dims.iter().map(|d| (d.2 as i32, d.0 as u32)));
+        let (Some(from), Some(to)) = (from, to) else {
             return self.refuse(&codes::LOWER_LAYOUT, "a run-time window has too many dimensions");
         };
-        let pattern = |pick: fn(&(u64, i64, i64)) -> i64| {
-            ApPattern::new(dims.iter().map(|d| (pick(d) as i32, d.0 as u32))).unwrap_or_default()
-        };
-        let (from, to) = (pattern(|d| d.1), pattern(|d| d.2));
         let target = self.access(target.loc, target.offset as u32, to, AccessMode::Store);
         let source = self.access(source.loc, source.offset as u32, from, AccessMode::Load);
         self.dynamic_node(kind, target, source, dynamic);

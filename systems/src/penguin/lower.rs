@@ -193,7 +193,7 @@ impl<'m> Lower<'m> {
     pub fn whole_tile(&self, loc: LocId, mode: AccessMode) -> NodeOperand {
         let f = self.facts(loc);
         let pairs = [(f.part_elems as i32, f.parts as u32), (1, f.part_elems as u32)];
-        self.access(loc, 0, ApPattern::new(pairs).unwrap_or_default(), mode)
+        self.access(loc, 0, ApPattern::of(pairs), mode)
     }
 
     /// A constant array's location.
@@ -470,7 +470,7 @@ impl<'m> Lower<'m> {
         self.dma_copy(&target, &source)?;
         let (lo, hi) = type_range(v.ty);
         let dst = self.reg(RegRole::Scalar, lo, hi);
-        let operand = self.access(slot, 0, ApPattern::new([(1, 1)]).unwrap_or_default(), AccessMode::Load);
+        let operand = self.access(slot, 0, ApPattern::of([(1, 1)]), AccessMode::Load);
         let scalars = NodeScalars { dst, tag: word.wire_tag(), ..Default::default() };
         self.node(NodeKind::LoadTensorToRegister, HloOp::Copy, 0, 0, vec![operand], scalars);
         Ok(dst)
