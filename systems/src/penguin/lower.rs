@@ -71,8 +71,8 @@ pub struct Lower<'m> {
     pub current: HloId,
     /// Output locations by result leaf, where an operation has written the result in place.
     pub outputs: Vec<LocId>,
-    /// Locations of the integer scalar parameters, and the register of those that are loaded.
-    pub scalar_parameters: SeededMap<LocId, Option<RegId>>,
+    /// The integer scalar parameters by location, and the register of those that are loaded.
+    pub scalar_parameters: SeededMap<LocId, (HloId, Option<RegId>)>,
     /// Expression of a register that is an induction variable.
     pub induction: SeededMap<RegId, ExprId>,
 }
@@ -443,14 +443,18 @@ impl<'m> Lower<'m> {
                 Ok(dst)
             }
             Leaf::View(v) if self.is_scalar_parameter(leaf) => {
-                if let Some(Some(reg)) = self.scalar_parameters.get(&v.loc) {
-                    return Ok(*reg);
+                let (parameter, loaded) = self.scalar_parameters[&v.loc];
+                if let Some(reg) = loaded {
+                    return Ok(reg);
                 }
-                let reg = self.load_register(v)?;
-                if self.depth() == 0 {
-                    self.scalar_parameters.insert(v.loc, Some(reg));
+                // The load serves the parameter, whoever reads it first.
+                let reader = std::mem::replace(&mut self.current, parameter);
+                let reg = self.load_register(v);
+                self.current = reader;
+                if let (Ok(reg), 0) = (&reg, self.depth()) {
+                    self.scalar_parameters.insert(v.loc, (parameter, Some(*reg)));
                 }
-                Ok(reg)
+                reg
             }
             Leaf::View(v) if v.elements() == 1 && fits_register(v.ty) => self.load_register(v),
             other => self.refuse(

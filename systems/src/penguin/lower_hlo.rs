@@ -41,7 +41,10 @@ pub fn lower_hlo(world: &mut World) {
             sink.push(d);
         }
     }
-    let homes: Vec<HloHome> = lower.values.iter().map(|leaves| home_of(leaves.first())).collect();
+    let mut homes: Vec<HloHome> = lower.values.iter().map(|leaves| home_of(leaves.first())).collect();
+    for &(parameter, reg) in lower.scalar_parameters.values() {
+        homes[parameter.index()].reg = reg.unwrap_or_default();
+    }
     let Lower { staging, nodes, operands, dynamic, exprs, constants, .. } = lower;
     staging.flush(world);
     drop(world.spawn_batch(nodes));
@@ -129,7 +132,7 @@ impl Lower<'_> {
             signature.inputs.push(signature_leaf(name, shape));
             let view = self.whole_view(loc, array.ty, &dims);
             if dims.is_empty() && fits_register(array.ty) {
-                self.scalar_parameters.insert(loc, None);
+                self.scalar_parameters.insert(loc, (id, None));
             }
             leaves.push(if dims.contains(&0) { Leaf::Splat { ty: array.ty, bits: 0, dims } } else { view });
         }
