@@ -168,44 +168,58 @@ fn geometry(names: &Names, loc: LocId, offset: u32, dtype: &str, pattern: &ApPat
 }
 
 fn nodes(out: &mut String, names: &Names, pool: Option<&OperandPool>, dynamic: Option<&DynamicCopies>) {
-    for (k, (head, operands, scalars)) in names.tables.nodes.iter().enumerate() {
-        let _ = write!(out, "n{k:<5} {:<22?} {:<12}", head.kind, head.op.name());
-        let first = operands.first as usize;
-        let list = pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default();
-        for (k, operand) in list.iter().enumerate() {
-            out.push_str(["", " <- ", ", "][k.min(2)]);
-            let _ = match operand {
-                NodeOperand::Access(a) => {
-                    write!(out, "{}", geometry(names, a.loc, a.offset, a.dtype.name(), &a.pattern))
-                }
-                NodeOperand::Splat(bits, t) => write!(out, "splat({bits:#x} {})", t.name()),
-                NodeOperand::Scalar(r, t) => write!(out, "{}({})", names.reg(*r), t.name()),
-            };
-        }
-        for (name, id) in [("dst", scalars.dst), ("a", scalars.a), ("b", scalars.b)] {
-            if id.is_some() {
-                let _ = write!(out, " {name}={}", names.reg(id));
-            }
-        }
-        match head.kind {
-            NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst => {
-                for i in dynamic.and_then(|d| d.0.get(scalars.imm as usize)).iter().flat_map(|d| &d.indices) {
-                    let _ = write!(out, " dim{}+={}*({})", i.dim, i.scale, names.expr(i.expr));
-                }
-            }
-            NodeKind::ScalarAlu => {
-                let _ = write!(out, " {} {}", alu(head.sub), scalars.imm as i32);
-            }
-            _ if scalars.imm != 0 => {
-                let _ = write!(out, " imm {}", scalars.imm as i32);
-            }
-            _ => {}
-        }
-        if head.axis.is_some() {
-            let _ = write!(out, " in i{}", head.axis.0);
-        }
-        let _ = writeln!(out, "  // {}", names.hlo(head.hlo).unwrap_or("-"));
+    for k in 0..names.tables.nodes.len() {
+        out.push_str(&node(k, names, pool, dynamic));
+        out.push('\n');
     }
+}
+
+/// The line of Penguin node `k`.
+pub(super) fn node(
+    k: usize,
+    names: &Names,
+    pool: Option<&OperandPool>,
+    dynamic: Option<&DynamicCopies>,
+) -> String {
+    let mut out = String::new();
+    let Some((head, operands, scalars)) = names.tables.nodes.get(k) else { return out };
+    let _ = write!(out, "n{k:<5} {:<22?} {:<12}", head.kind, head.op.name());
+    let first = operands.first as usize;
+    let list = pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default();
+    for (k, operand) in list.iter().enumerate() {
+        out.push_str(["", " <- ", ", "][k.min(2)]);
+        let _ = match operand {
+            NodeOperand::Access(a) => {
+                write!(out, "{}", geometry(names, a.loc, a.offset, a.dtype.name(), &a.pattern))
+            }
+            NodeOperand::Splat(bits, t) => write!(out, "splat({bits:#x} {})", t.name()),
+            NodeOperand::Scalar(r, t) => write!(out, "{}({})", names.reg(*r), t.name()),
+        };
+    }
+    for (name, id) in [("dst", scalars.dst), ("a", scalars.a), ("b", scalars.b)] {
+        if id.is_some() {
+            let _ = write!(out, " {name}={}", names.reg(id));
+        }
+    }
+    match head.kind {
+        NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst => {
+            for i in dynamic.and_then(|d| d.0.get(scalars.imm as usize)).iter().flat_map(|d| &d.indices) {
+                let _ = write!(out, " dim{}+={}*({})", i.dim, i.scale, names.expr(i.expr));
+            }
+        }
+        NodeKind::ScalarAlu => {
+            let _ = write!(out, " {} {}", alu(head.sub), scalars.imm as i32);
+        }
+        _ if scalars.imm != 0 => {
+            let _ = write!(out, " imm {}", scalars.imm as i32);
+        }
+        _ => {}
+    }
+    if head.axis.is_some() {
+        let _ = write!(out, " in i{}", head.axis.0);
+    }
+    let _ = write!(out, "  // {}", names.hlo(head.hlo).unwrap_or("-"));
+    out
 }
 
 fn rows(out: &mut String, names: &Names) {

@@ -18,6 +18,9 @@ use murre_components::hash::{SeededSet, seeded_set};
 use murre_components::hlo::HloModule;
 use murre_components::ids::*;
 use murre_components::isa::{Instr, decode};
+use murre_components::penguin::{
+    DynamicCopies, NodeHead, NodeKind, NodeOperand, NodeOperands, NodeScalars, OperandPool,
+};
 use murre_components::program::Program;
 use murre_systems::CompileOutcome;
 use murre_systems::route::RouteReasons;
@@ -54,6 +57,8 @@ pub struct Story {
     pub source: Option<String>,
     /// `user (op), operand k`.
     pub uses: Vec<String>,
+    /// Penguin nodes that load, compute with or address by it, on the registers of engine ALL.
+    pub nodes: Vec<String>,
     /// Instructions that put the value into a register.
     pub loads: Vec<Step>,
     /// Arithmetic on what was loaded.
@@ -117,6 +122,8 @@ impl Explanation {
             module,
             order: &order,
             payloads: world.get_resource::<Payloads>(),
+            pool: world.get_resource::<OperandPool>(),
+            copies: world.get_resource::<DynamicCopies>(),
             reasons: reasons(world),
             program: outcome.program.as_ref(),
         };
@@ -153,6 +160,8 @@ struct Way<'a> {
     module: &'a HloModule,
     order: &'a [InstId],
     payloads: Option<&'a Payloads>,
+    pool: Option<&'a OperandPool>,
+    copies: Option<&'a DynamicCopies>,
     /// Why each DMA went its route, by instruction.
     reasons: Vec<&'static str>,
     program: Option<&'a Program>,
@@ -289,6 +298,7 @@ impl Way<'_> {
             shape: value.shape.to_string(),
             source: value.source(),
             uses,
+            nodes: self.nodes(&reached),
             loads: Vec::new(),
             arithmetic: Vec::new(),
             registers: Vec::new(),
@@ -318,6 +328,29 @@ impl Way<'_> {
         ids.sort();
         story.registers = ids.into_iter().filter_map(|r| self.register(r)).collect();
         story
+    }
+
+    /// The nodes that name a register of engine ALL behind one of `reached`.
+    fn nodes(&self, reached: &SeededSet<RegId>) -> Vec<String> {
+        let abstracted = |r: RegId| self.tables.regs.get(r.index()).map_or(RegId::NONE, |row| row.from.all);
+        let all: SeededSet<RegId> = {
+            let mut set = seeded_set();
+            set.extend(reached.iter().map(|r| abstracted(*r)).filter(|r| r.is_some()));
+            set
+        };
+        let named = |(head, operands, scalars): &(NodeHead, NodeOperands, NodeScalars)| {
+            let first = operands.first as usize;
+            let list =
+                self.pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default();
+            let dynamic =
+                matches!(head.kind, NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst);
+            let copy = self.copies.and_then(|c| c.0.get(scalars.imm as usize)).filter(|_| dynamic);
+            [scalars.dst, scalars.a, scalars.b].iter().any(|r| all.contains(r))
+                || list.iter().any(|o| matches!(o, NodeOperand::Scalar(r, _) if all.contains(r)))
+                || copy.is_some_and(|c| c.indices.iter().any(|i| all.contains(&i.addr)))
+        };
+        let rows = self.tables.nodes.iter().enumerate().filter(|(_, n)| named(n));
+        rows.map(|(k, _)| dump::node(k, &self.names, self.pool, self.copies)).collect()
     }
 
     fn register(&self, id: RegId) -> Option<Register> {
@@ -418,6 +451,7 @@ mod tests {
     fn a_position_is_followed_to_its_access() {
         let story = story();
         assert_eq!(story.uses, ["out (dynamic-update-slice), operand 2"]);
+        assert!(story.nodes.iter().any(|n| n.contains("TensorCopyDynamic")), "{:?}", story.nodes);
         assert!(!story.loads.is_empty() && story.loads.iter().all(|s| s.text.contains("TensorLoad")));
         let has = |what: &str| story.arithmetic.iter().any(|s| s.text.contains(what));
         assert!(has("max 0") && has("min 15"), "{:?}", story.arithmetic);

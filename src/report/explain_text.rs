@@ -41,6 +41,8 @@ fn page(story: &Story) -> String {
     out += "\n\nHLO uses\n";
     out += &lines(story.uses.iter().map(|u| u.to_string()));
     let engines = shown_engines(story);
+    out += "\nPenguin nodes, on abstract registers of all engines\n";
+    out += &lines(story.nodes.iter().cloned());
     out += "\ninto registers\n";
     out += &steps(&story.loads, &engines);
     out += "\nregister arithmetic: clamps, wraps, scaling\n";
