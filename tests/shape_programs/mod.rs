@@ -396,7 +396,10 @@ pub fn generate(seed: u64, kind: Kind) -> Generated {
     for _ in 0..1 + g.below(5) {
         g.step(depth);
     }
-    let mut results: Vec<Value> = g.frame.values.iter().rev().take(3).cloned().collect();
+    // Whatever nothing reads is a result, so that no operation goes unseen.
+    let read = |v: &Value| [",", ")"].iter().any(|end| g.frame.text.contains(&format!("{}{end}", v.name)));
+    let mut results: Vec<Value> =
+        g.frame.values.iter().rev().filter(|v| !read(v)).take(16).cloned().collect();
     for _ in 0..3 {
         // Now and then the same value again.
         let values = if g.chance(25) { results.clone() } else { g.frame.values.clone() };
