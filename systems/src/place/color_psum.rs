@@ -5,7 +5,7 @@
 //! Error `MUR0504` when a tile is larger than a bank or no bank has room.
 
 use super::arena::{Arena, Fit};
-use super::color_sbuf::{Tile, by_end, neighbours, record_reuse, tiles_of};
+use super::color_sbuf::{Tile, by_end, neighbours, settle, tiles_of};
 use super::{Reuse, hlo_name, hlo_source};
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -83,11 +83,7 @@ pub fn color_psum(
             return;
         }
     };
-    record_reuse(&tiles, &address, &mut reuse);
-    let places = places.bypass_change_detection();
-    for (t, &begin) in tiles.iter().zip(&address) {
-        places[t.loc.index()].address = begin;
-    }
+    settle(&tiles, &address, places.bypass_change_detection(), &mut reuse);
 }
 
 #[cfg(test)]

@@ -137,10 +137,11 @@ fn by_size(tiles: &[Tile], low: u32, high: u32) -> Option<Vec<u32>> {
     Some(address)
 }
 
-/// Writes whose bytes each tile takes over.
-pub fn record_reuse(tiles: &[Tile], address: &[u32], reuse: &mut Reuse) {
+/// Writes each tile's begin, in bytes of its partition, and whose bytes it takes over.
+pub fn settle(tiles: &[Tile], address: &[u32], places: &mut [LocPlace], reuse: &mut Reuse) {
     let (mut owners, mut found) = (LastOwners::default(), Vec::new());
     for (t, &begin) in tiles.iter().zip(address) {
+        places[t.loc.index()].address = begin;
         found.clear();
         owners.claim(begin, begin + t.size, t.loc, &mut found);
         if !found.is_empty() {
@@ -235,11 +236,7 @@ pub fn color_sbuf(
         }
         return;
     };
-    record_reuse(&tiles, &address, &mut reuse);
-    let places = places.bypass_change_detection();
-    for (t, &begin) in tiles.iter().zip(&address) {
-        places[t.loc.index()].address = begin;
-    }
+    settle(&tiles, &address, places.bypass_change_detection(), &mut reuse);
 }
 
 #[cfg(test)]
