@@ -98,7 +98,7 @@ fn front_end(input: (Compiler, Stage)) -> Compiler {
 #[library_benchmark]
 #[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(723_000))]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
-    black_box(murre::check::verified_module(&bytes, "example").is_ok())
+    black_box(murre::check::verified_module(&bytes::Bytes::from(bytes), "example").is_ok())
 }
 
 library_benchmark_group!(name = stages; benchmarks = front_end, back_end, read_and_verify);

@@ -73,9 +73,9 @@ f { p = s32[] parameter(0) ROOT q = s32[] add(p, p) }
 ENTRY e { x = s32[] parameter(0) ROOT r = s32[] call(x), to_apply=f }";
     let mut module: HloModule = support::module(text);
     // What no reader lets through: the callee is the caller.
-    let call = module.instructions.iter().position(|i| i.op == HloOp::Call).expect("a call");
+    let call = module.insts().find(|i| i.op == HloOp::Call).expect("a call").id;
     let own: CompId = module.entry;
-    module.instructions[call].called = vec![own];
+    module.called_mut(call)[0] = own;
     let outcome = compile(module, CompileOptions::default());
     assert_eq!(outcome.diagnostics[0].code.id, "MUR0408");
 }

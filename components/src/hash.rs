@@ -21,3 +21,8 @@ pub fn seeded_map<K, V>() -> SeededMap<K, V> {
 pub fn seeded_set<K>() -> SeededSet<K> {
     SeededSet::with_hasher(state())
 }
+
+/// The hash of a value, the same on every run.
+pub fn seeded_hash(value: impl core::hash::Hash) -> u64 {
+    state().hash_one(value)
+}

@@ -53,10 +53,16 @@ macro_rules! dense_id {
 }
 
 dense_id! {
-    /// An HLO instruction, by its row in [`crate::hlo::HloModule::instructions`].
+    /// An HLO instruction, by its row in [`crate::hlo::HloModule`].
     HloId;
     /// An HLO computation.
     CompId;
+    /// An interned HLO shape.
+    ShapeId;
+    /// Interned attributes of HLO instructions.
+    AttrId;
+    /// An interned text of an HLO module.
+    TextId;
     /// A Penguin node.
     NodeId;
     /// A BIR instruction: its row in the instruction table, in the order of creation (not program order).

@@ -129,7 +129,7 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
                 let fault = Diagnostic::error(&CLI_FILE, format!("the file cannot be read: {e}"));
                 vec![fault.in_file(path.display().to_string())]
             })
-            .and_then(|bytes| verified_module(&bytes, &path.display().to_string()));
+            .and_then(|bytes| verified_module(&bytes.into(), &path.display().to_string()));
         let module = match module {
             Ok(module) => module,
             Err(faults) => {

@@ -9,6 +9,7 @@ pub use case::{CaseReport, CheckOptions, Status, check_case};
 
 use crate::array::HostArray;
 use crate::sim::{SimOptions, TraceStep};
+use bytes::Bytes;
 use murre_components::diag::{Diagnostic, codes::internal::INTERNAL};
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
@@ -21,8 +22,8 @@ pub struct SimulateOptions {
 }
 
 /// A module, read and verified. All faults are reported together, each with the file's name.
-pub fn verified_module(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
-    let module = crate::hlo::read_module(bytes, origin)?;
+pub fn verified_module(bytes: &Bytes, origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    let module = crate::hlo::read_shared(bytes, origin)?;
     let mut faults = crate::hlo::verify(&module);
     if faults.is_empty() {
         return Ok(module);

@@ -1,6 +1,7 @@
 //! What comes from files and flags. In: paths and option texts. Out: verified modules, programs and options, or the
 //! diagnostics that say which file is at fault and why.
 
+use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use murre::components::diag::{Diagnostic, codes::cli::CLI_FILE};
@@ -27,19 +28,19 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Vec<Diagnostic>> {
 }
 
 /// A module, read and verified. All faults are reported together.
-pub fn module_of(bytes: &[u8], path: &Path) -> Result<HloModule, Vec<Diagnostic>> {
+pub fn module_of(bytes: &Bytes, path: &Path) -> Result<HloModule, Vec<Diagnostic>> {
     murre::check::verified_module(bytes, &path.display().to_string())
 }
 
 /// The module in a file.
 pub fn read_module(path: &Path) -> Result<HloModule, Vec<Diagnostic>> {
-    module_of(&read_file(path)?, path)
+    module_of(&read_file(path)?.into(), path)
 }
 
 /// The leaves of the entry parameters, in order.
 pub fn input_shapes(module: &HloModule) -> Vec<&ArrayShape> {
     let parameters = module.entry_comp().parameters.iter();
-    parameters.flat_map(|&p| module.inst(p).shape.leaves()).filter_map(|s| s.array()).collect()
+    parameters.flat_map(|&p| module.inst(p).shape().leaves()).filter_map(|s| s.array()).collect()
 }
 
 /// Accepts the name of a target.

@@ -4,6 +4,7 @@
 use super::compile::{Steering, compile_module};
 use super::console::Console;
 use super::{Exit, Outcome, input};
+use bytes::Bytes;
 use murre::array::HostArray;
 use murre::array::files::{read_inputs, write_outputs};
 use murre::artifact;
@@ -37,7 +38,7 @@ pub struct Args {
 
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
-    let bytes = input::read_file(&args.input)?;
+    let bytes = Bytes::from(input::read_file(&args.input)?);
     let (program, arrays) = if artifact::is_artifact(&bytes) {
         let program = artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?;
         let arrays = arrays_of(args, &symbol_shapes(&program).iter().collect::<Vec<_>>())?;

@@ -10,7 +10,7 @@ use super::scalar::apply;
 use super::tensor::{Data, Scalar, Tensor, Value, extents_of, from_bits, strides, to_bits};
 use super::{Outcome, contract, fold, indexed, is_elementwise, movement, random};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInstruction, HloOp, Shape};
+use murre_components::hlo::{Attrs, HloInst, HloOp, Shape};
 use std::sync::Arc;
 
 fn usizes(values: &[i64]) -> Vec<usize> {
@@ -52,18 +52,18 @@ fn several(tensors: Vec<Tensor>, shape: &Shape, size: impl Fn(usize) -> i64) -> 
 
 impl<'m> Machine<'m> {
     /// Computes one instruction that calls no frame of its own.
-    pub(crate) fn compute(&mut self, inst: &'m HloInstruction, mut args: Vec<Value>) -> Outcome<Value> {
+    pub(crate) fn compute(&mut self, inst: HloInst<'m>, mut args: Vec<Value>) -> Outcome<Value> {
         match inst.op {
             HloOp::Tuple => return Ok(Value::Tuple(args)),
             HloOp::AfterAll => return Ok(Value::Token),
             HloOp::Copy | HloOp::OptimizationBarrier => return Ok(args.pop().unwrap_or(Value::Token)),
             HloOp::GetTupleElement => {
-                let Attrs::GetTupleElement { index } = inst.attrs else {
+                let Attrs::GetTupleElement { index } = inst.attrs() else {
                     return Err(self.unsupported_here("this"));
                 };
                 return Ok(match args.pop() {
-                    Some(Value::Tuple(mut parts)) if parts.len() > index as usize => {
-                        parts.swap_remove(index as usize)
+                    Some(Value::Tuple(mut parts)) if parts.len() > *index as usize => {
+                        parts.swap_remove(*index as usize)
                     }
                     _ => Value::Token,
                 });
@@ -75,11 +75,11 @@ impl<'m> Machine<'m> {
         value.ok_or_else(|| self.unsupported_here(inst.op.name()))
     }
 
-    fn elementwise(&self, inst: &HloInstruction, args: &[Value]) -> Option<Value> {
+    fn elementwise(&self, inst: HloInst<'_>, args: &[Value]) -> Option<Value> {
         let tensors: Option<Vec<&Tensor>> = args.iter().map(array).collect();
         let tensors = tensors?;
-        let to = inst.shape.array()?.ty;
-        let dims = extents_of(&inst.shape);
+        let to = inst.shape().array()?.ty;
+        let dims = extents_of(inst.shape());
         let from = if inst.op == HloOp::Select { to } else { tensors.first()?.ty };
         let mut data = Data::new(to);
         let mut operands = [Scalar::Int(0); 3];
@@ -87,21 +87,21 @@ impl<'m> Machine<'m> {
             for (slot, t) in operands.iter_mut().zip(&tensors) {
                 *slot = t.data.get(if t.dims.is_empty() { 0 } else { i });
             }
-            data.push(apply(inst.op, &inst.attrs, from, to, &operands[..tensors.len().min(3)])?);
+            data.push(apply(inst.op, inst.attrs(), from, to, &operands[..tensors.len().min(3)])?);
         }
         // The first operand with a run-time size decides.
-        let shapes: Vec<_> = inst.operands.iter().map(|o| self.module.inst(*o).shape.array()).collect();
+        let shapes: Vec<_> = inst.operands().iter().map(|o| self.module.inst(*o).shape().array()).collect();
         let size = |d: usize| {
             let mut own = tensors.iter().zip(&shapes).filter(|(_, s)| s.is_some_and(|s| s.is_dynamic(d)));
             own.next().map_or(dims[d] as i64, |(t, _)| t.size(d))
         };
-        Some(sized(Tensor::new(to, dims.clone(), data), &inst.shape, size))
+        Some(sized(Tensor::new(to, dims.clone(), data), inst.shape(), size))
     }
 
     /// `None`: no kernel computes this form.
-    fn kernel(&mut self, inst: &'m HloInstruction, mut args: Vec<Value>) -> Outcome<Option<Value>> {
+    fn kernel(&mut self, inst: HloInst<'m>, mut args: Vec<Value>) -> Outcome<Option<Value>> {
         use HloOp::*;
-        let shape = &inst.shape;
+        let shape = inst.shape();
         let dims = extents_of(shape);
         // dynamic-update-slice wants to own its operand; the others only look.
         if inst.op == DynamicUpdateSlice {
@@ -112,7 +112,7 @@ impl<'m> Machine<'m> {
             indexed::dynamic_update_slice(&mut a, update, offsets);
             return Ok(Some(Value::Array(Arc::new(a))));
         }
-        if let (Constant, Attrs::Constant(literal)) = (inst.op, &inst.attrs) {
+        if let (Constant, Attrs::Constant(literal)) = (inst.op, inst.attrs()) {
             return Ok(Some(Tensor::of_literal(literal)));
         }
         let t: Vec<&Tensor> = args.iter().filter_map(array).collect();
@@ -120,7 +120,7 @@ impl<'m> Machine<'m> {
             return Ok(None);
         }
         let first = t.first().copied();
-        Ok(match (inst.op, &inst.attrs, first) {
+        Ok(match (inst.op, inst.attrs(), first) {
             (Iota, Attrs::Iota { dimension }, _) => {
                 let Some(ty) = shape.array().map(|a| a.ty) else { return Ok(None) };
                 let (d, s) = (*dimension as usize, strides(&dims));
@@ -205,7 +205,7 @@ impl<'m> Machine<'m> {
             }
             (Scatter, Attrs::Scatter { dims: s, .. }, Some(_)) => {
                 let n = t.len() / 2;
-                let region = Region::new(self.module, inst.called[0]);
+                let region = Region::new(self.module, inst.called()[0]);
                 let mut arrays: Vec<Tensor> =
                     t[..n].iter().map(|a| Tensor { sizes: None, ..(*a).clone() }).collect();
                 let updates: Vec<Tensor> = t[n + 1..].iter().map(|u| u.cut()).collect();
@@ -245,14 +245,14 @@ impl<'m> Machine<'m> {
                 }))
             }
             (Reduce, Attrs::Dimensions(list), Some(a)) => {
-                let region = Region::new(self.module, inst.called[0]);
+                let region = Region::new(self.module, inst.called()[0]);
                 let (arrays, inits) = halves(&t, a);
                 let result = fold::reduce(self, &region, &arrays, &inits, list)?;
                 let kept: Vec<usize> = (0..a.dims.len()).filter(|d| !list.contains(&(*d as i64))).collect();
                 Some(several(result, shape, |d| kept.get(d).map_or(0, |k| a.size(*k))))
             }
             (ReduceWindow, Attrs::Window(window), Some(a)) => {
-                let region = Region::new(self.module, inst.called[0]);
+                let region = Region::new(self.module, inst.called()[0]);
                 let (arrays, inits) = halves(&t, a);
                 let result = fold::reduce_window(self, &region, &arrays, &inits, window)?;
                 // XLA counts windows without the padding, whatever the window declares.
@@ -265,13 +265,15 @@ impl<'m> Machine<'m> {
                 Some(several(result, shape, size))
             }
             (SelectAndScatter, Attrs::Window(window), Some(a)) if a.extents() == a.dims => {
-                let regions =
-                    (&Region::new(self.module, inst.called[0]), &Region::new(self.module, inst.called[1]));
+                let regions = (
+                    &Region::new(self.module, inst.called()[0]),
+                    &Region::new(self.module, inst.called()[1]),
+                );
                 let result = fold::select_and_scatter(self, regions, a, t[1], t[2].first(), window)?;
                 Some(sized(result, shape, |d| a.size(d)))
             }
             (Sort, Attrs::Sort { dimension, .. }, Some(a)) => {
-                let region = Region::new(self.module, inst.called[0]);
+                let region = Region::new(self.module, inst.called()[0]);
                 let extents = a.extents();
                 let arrays: Vec<Tensor> = t.iter().map(|x| x.cut_to(&extents)).collect();
                 let result = fold::sort(self, &region, &arrays, *dimension as usize)?;
@@ -279,7 +281,7 @@ impl<'m> Machine<'m> {
             }
             (Map, _, Some(a)) => {
                 let Some(ty) = shape.array().map(|s| s.ty) else { return Ok(None) };
-                let region = Region::new(self.module, inst.called[0]);
+                let region = Region::new(self.module, inst.called()[0]);
                 let mut data = Data::new(ty);
                 for i in 0..a.data.len() {
                     let elements: Vec<Scalar> = t.iter().map(|x| x.data.get(i)).collect();

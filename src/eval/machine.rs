@@ -6,7 +6,7 @@ use super::tensor::Value;
 use super::{Limits, Outcome};
 use murre_components::diag::{Diagnostic, codes::eval};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInstruction, HloModule, HloOp};
+use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp};
 use murre_components::ids::{CompId, HloId};
 
 /// Per-element computations may call per-element computations this deep.
@@ -47,12 +47,12 @@ pub(crate) struct Machine<'m> {
 
 impl<'m> Machine<'m> {
     pub fn new(module: &'m HloModule, limits: Limits) -> Self {
-        let mut position = vec![0; module.instructions.len()];
-        let mut last_use = vec![0; module.instructions.len()];
+        let mut position = vec![0; module.len()];
+        let mut last_use = vec![0; module.len()];
         for c in &module.computations {
             for (i, id) in c.instructions.iter().enumerate() {
                 position[id.index()] = i as u32;
-                for operand in &module.inst(*id).operands {
+                for operand in module.inst(id).operands() {
                     last_use[operand.index()] = i as u32;
                 }
             }
@@ -76,12 +76,12 @@ impl<'m> Machine<'m> {
 
     pub fn fault(&self, code: murre_components::diag::Code, what: impl Into<String>) -> Diagnostic {
         let inst = self.module.inst(self.at);
-        Diagnostic::error(code, what).on(&inst.name).from_source(inst.source()).ordered(self.at.0)
+        Diagnostic::error(code, what).on(inst.name()).from_source(inst.source()).ordered(self.at.0)
     }
 
     /// The current instruction is one that no kernel computes in this form.
     pub fn unsupported_here(&self, what: &str) -> Box<Diagnostic> {
-        let shape = self.module.inst(self.at).shape.to_string();
+        let shape = self.module.inst(self.at).shape().to_string();
         Box::new(self.fault(&eval::EVAL_UNSUPPORTED, format!("{what} of {shape} is not computed")))
     }
 
@@ -110,12 +110,13 @@ impl<'m> Machine<'m> {
         loop {
             let Some(frame) = stack.last_mut() else { return Ok(Value::Token) };
             let c = self.module.comp(frame.computation);
-            let Some(&id) = c.instructions.get(frame.next) else {
+            let Some(id) = c.instructions.get(frame.next) else {
                 let root = self.position[c.root.index()] as usize;
                 let result = frame.values[root].take().unwrap_or(Value::Token);
                 let Some(done) = stack.pop() else { return Ok(result) };
                 let Some(caller) = stack.last_mut() else { return Ok(result) };
-                let at = self.module.comp(caller.computation).instructions[caller.next];
+                let calling = &self.module.comp(caller.computation).instructions;
+                let Some(at) = calling.get(caller.next) else { return Ok(result) };
                 let inst = self.module.inst(at);
                 match done.then {
                     Then::Store => {
@@ -123,12 +124,12 @@ impl<'m> Machine<'m> {
                         caller.next += 1;
                     }
                     Then::Repeat => {
-                        let frame = self.frame(inst.called[1], vec![result.clone()], Then::Decide(result));
+                        let frame = self.frame(inst.called()[1], vec![result.clone()], Then::Decide(result));
                         stack.push(frame);
                     }
                     Then::Decide(carry) => {
                         if matches!(&result, Value::Array(a) if a.first().is_true()) {
-                            let frame = self.frame(inst.called[0], vec![carry], Then::Repeat);
+                            let frame = self.frame(inst.called()[0], vec![carry], Then::Repeat);
                             stack.push(frame);
                         } else {
                             caller.values[caller.next] = Some(carry);
@@ -145,8 +146,8 @@ impl<'m> Machine<'m> {
             let mut operands = Self::operands(&self.last_use, &self.position, inst, frame);
             match inst.op {
                 HloOp::Parameter => {
-                    let number = match inst.attrs {
-                        Attrs::Parameter { number } => number as usize,
+                    let number = match inst.attrs() {
+                        Attrs::Parameter { number } => *number as usize,
                         _ => 0,
                     };
                     let value = frame.args.get_mut(number).map(|a| std::mem::replace(a, Value::Token));
@@ -154,16 +155,16 @@ impl<'m> Machine<'m> {
                     frame.next += 1;
                 }
                 HloOp::Call | HloOp::Fusion => {
-                    let frame = self.frame(inst.called[0], operands, Then::Store);
+                    let frame = self.frame(inst.called()[0], operands, Then::Store);
                     stack.push(frame);
                 }
                 HloOp::While => {
                     let carry = operands.pop().unwrap_or(Value::Token);
-                    let frame = self.frame(inst.called[1], vec![carry.clone()], Then::Decide(carry));
+                    let frame = self.frame(inst.called()[1], vec![carry.clone()], Then::Decide(carry));
                     stack.push(frame);
                 }
                 HloOp::Conditional => {
-                    let n = inst.called.len();
+                    let n = inst.called().len();
                     let branch = match operands.first() {
                         Some(Value::Array(a)) if a.ty == HloType::Pred => usize::from(!a.first().is_true()),
                         // An index outside the branches takes the last one.
@@ -173,7 +174,7 @@ impl<'m> Machine<'m> {
                         _ => n - 1,
                     };
                     let arg = operands.swap_remove(1 + branch);
-                    let frame = self.frame(inst.called[branch], vec![arg], Then::Store);
+                    let frame = self.frame(inst.called()[branch], vec![arg], Then::Store);
                     stack.push(frame);
                 }
                 _ => {
@@ -186,29 +187,29 @@ impl<'m> Machine<'m> {
     }
 
     /// The operands; one that nobody uses later leaves its frame.
-    fn operands(last_use: &[u32], position: &[u32], inst: &HloInstruction, frame: &mut Frame) -> Vec<Value> {
+    fn operands(last_use: &[u32], position: &[u32], inst: HloInst<'_>, frame: &mut Frame) -> Vec<Value> {
         let here = frame.next as u32;
-        let mut values = Vec::with_capacity(inst.operands.len());
-        for (i, o) in inst.operands.iter().enumerate() {
+        let mut values = Vec::with_capacity(inst.operands().len());
+        for (i, o) in inst.operands().iter().enumerate() {
             let slot = &mut frame.values[position[o.index()] as usize];
-            let last = last_use[o.index()] == here && !inst.operands[i + 1..].contains(o);
+            let last = last_use[o.index()] == here && !inst.operands()[i + 1..].contains(o);
             values.push(if last { slot.take() } else { slot.clone() }.unwrap_or(Value::Token));
         }
         values
     }
 
-    fn check_size(&self, inst: &HloInstruction) -> Outcome<()> {
+    fn check_size(&self, inst: HloInst<'_>) -> Outcome<()> {
         use HloOp::*;
         if matches!(inst.op, Parameter | Tuple | GetTupleElement | While | Call | Conditional | Copy) {
             return Ok(());
         }
         // A window is walked element by element, padding included.
-        let window = match &inst.attrs {
+        let window = match inst.attrs() {
             Attrs::Window(w) | Attrs::Convolution { window: w, .. } => w.as_slice(),
             _ => &[],
         };
         let volume = window.iter().fold(1u64, |n, w| n.saturating_mul(w.size.max(0) as u64));
-        let leaves = inst.shape.leaves().into_iter().filter_map(|s| s.array());
+        let leaves = inst.shape().leaves().into_iter().filter_map(|s| s.array());
         let elements = leaves.map(|a| a.elements()).fold(volume, u64::max);
         if elements <= self.limits.elements {
             return Ok(());
@@ -217,7 +218,7 @@ impl<'m> Machine<'m> {
             self.fault(&eval::EVAL_TOO_LARGE, "the value is larger than the evaluator's memory limit");
         Err(Box::new(
             fault
-                .found(inst.shape.to_string())
+                .found(inst.shape().to_string())
                 .expected(format!("at most {} elements", self.limits.elements)),
         ))
     }

@@ -59,7 +59,7 @@ pub fn evaluate_within(
         return Err(faults);
     }
     let entry = module.entry_comp();
-    let shapes: Vec<_> = entry.parameters.iter().map(|p| &module.inst(*p).shape).collect();
+    let shapes: Vec<_> = entry.parameters.iter().map(|p| module.inst(*p).shape()).collect();
     let leaves: Vec<_> = shapes.iter().flat_map(|s| s.leaves()).filter_map(|s| s.array()).collect();
     if leaves.len() != inputs.len() {
         let what = format!("the program takes {} inputs", leaves.len());

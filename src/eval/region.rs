@@ -27,21 +27,18 @@ pub(crate) struct Region<'m> {
     pub combiner: Option<HloOp>,
 }
 
-fn position(ids: &[murre_components::ids::HloId], id: murre_components::ids::HloId) -> Option<usize> {
-    ids.iter().position(|i| *i == id)
-}
-
 impl<'m> Region<'m> {
     pub fn new(module: &'m HloModule, computation: CompId) -> Self {
         let c = module.comp(computation);
-        let types = c.parameters.iter().filter_map(|p| module.inst(*p).shape.array().map(|a| a.ty)).collect();
+        let types =
+            c.parameters.iter().filter_map(|p| module.inst(*p).shape().array().map(|a| a.ty)).collect();
         let mut region =
             Region { computation, parameter_types: types, steps: None, results: Vec::new(), combiner: None };
         region.steps = region.compile(module);
         let root = module.inst(c.root);
-        let simple = root.operands.len() == 2
-            && root.operands[0] != root.operands[1]
-            && root.operands.iter().all(|o| c.parameters.contains(o))
+        let simple = root.operands().len() == 2
+            && root.operands()[0] != root.operands()[1]
+            && root.operands().iter().all(|o| c.parameters.contains(o))
             && c.parameters.len() == 2;
         use HloOp::*;
         if simple && matches!(root.op, Add | Multiply | Maximum | Minimum | And | Or | Xor) {
@@ -53,34 +50,34 @@ impl<'m> Region<'m> {
     fn compile(&mut self, module: &'m HloModule) -> Option<Vec<Step<'m>>> {
         let c = module.comp(self.computation);
         let mut steps = Vec::new();
-        for id in &c.instructions {
-            let inst = module.inst(*id);
+        for id in c.instructions.iter() {
+            let inst = module.inst(id);
             let args: Option<Vec<usize>> =
-                inst.operands.iter().map(|o| position(&c.instructions, *o)).collect();
+                inst.operands().iter().map(|o| c.instructions.position(*o)).collect();
             let args = args?;
-            if inst.op == HloOp::Tuple && *id == c.root {
+            if inst.op == HloOp::Tuple && id == c.root {
                 self.results = args;
                 steps.push(Step::Tuple);
                 continue;
             }
-            let shape = inst.shape.array().filter(|a| a.rank() == 0)?;
-            steps.push(match (&inst.attrs, inst.op) {
+            let shape = inst.shape().array().filter(|a| a.rank() == 0)?;
+            steps.push(match (inst.attrs(), inst.op) {
                 (Attrs::Parameter { number }, _) => Step::Parameter(*number as usize),
                 (Attrs::Constant(value), _) => match &**value {
                     Literal::Array { shape, data } => Step::Constant(from_bits(shape.ty, data)),
                     Literal::Tuple(_) => return None,
                 },
                 (_, op) if super::is_elementwise(op) => {
-                    let from = module.inst(*inst.operands.first()?).shape.array()?.ty;
+                    let from = module.inst(*inst.operands().first()?).shape().array()?.ty;
                     // A select's first operand is its selector; its own type is the second's.
                     let from = if op == HloOp::Select { shape.ty } else { from };
-                    Step::Apply { op, attrs: &inst.attrs, from, to: shape.ty, args }
+                    Step::Apply { op, attrs: inst.attrs(), from, to: shape.ty, args }
                 }
                 _ => return None,
             });
         }
         if self.results.is_empty() {
-            self.results.push(position(&c.instructions, c.root)?);
+            self.results.push(c.instructions.position(c.root)?);
         }
         Some(steps)
     }

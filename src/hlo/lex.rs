@@ -6,6 +6,7 @@
 //! Facts: `spec/hlo.md 4`.
 
 use murre_components::diag::Span;
+pub use murre_components::hlo::source::{escape, unescape};
 
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,8 +56,22 @@ pub struct Lexer<'a> {
     line_start: usize,
 }
 
-fn is_word(b: u8) -> bool {
-    b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
+/// Bytes of words.
+const WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut b = 0;
+    while b < 256 {
+        let byte = b as u8;
+        table[b] = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        b += 1;
+    }
+    table
+};
+
+/// Whether a byte may stand in a word: a letter, a digit, `_`, `.` or `-`.
+#[inline]
+pub(super) fn is_word(b: u8) -> bool {
+    WORD[b as usize]
 }
 
 impl<'a> Lexer<'a> {
@@ -72,6 +87,16 @@ impl<'a> Lexer<'a> {
     /// The text between two byte offsets that tokens reported.
     pub fn slice(&self, start: usize, end: usize) -> &'a str {
         self.text.get(start..end).unwrap_or("")
+    }
+
+    /// The whole text.
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Goes on reading at a byte offset further on in the same line.
+    pub(super) fn jump(&mut self, at: usize) {
+        self.at = at;
     }
 
     fn advance_line(&mut self) {
@@ -162,10 +187,11 @@ impl<'a> Lexer<'a> {
     fn scan_word(&mut self, start: usize) -> Tok<'a> {
         let numeric = matches!(self.byte(0), b'0'..=b'9' | b'-');
         while is_word(self.byte(0)) || numeric && self.byte(0) == b'+' && self.after_exponent() {
-            if self.byte(0) == b'-' && self.byte(1) == b'>' || self.text[self.at..].starts_with("...") {
-                break;
+            match self.byte(0) {
+                b'-' if self.byte(1) == b'>' => break,
+                b'.' if self.byte(1) == b'.' && self.byte(2) == b'.' => break,
+                _ => self.at += 1,
             }
-            self.at += 1;
         }
         let word = &self.text[start..self.at];
         if self.byte(0) == b'=' {
@@ -199,68 +225,6 @@ impl<'a> Lexer<'a> {
             }
         }
     }
-}
-
-/// The text that an escaped quoted text stands for (`\n`, `\t`, `\"`, `\'`, `\\`, octal `\303`, hex `\xc3`).
-pub fn unescape(text: &str) -> String {
-    if !text.contains('\\') {
-        return text.to_owned();
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let bytes = text.as_bytes();
-    let mut i = 0;
-    while let Some(&b) = bytes.get(i) {
-        i += 1;
-        if b != b'\\' {
-            out.push(b);
-            continue;
-        }
-        let escaped = bytes.get(i).copied().unwrap_or(b'\\');
-        i += 1;
-        match escaped {
-            b'n' => out.push(b'\n'),
-            b't' => out.push(b'\t'),
-            b'r' => out.push(b'\r'),
-            b'0'..=b'7' => {
-                let mut value = u32::from(escaped - b'0');
-                for _ in 0..2 {
-                    if let Some(d @ b'0'..=b'7') = bytes.get(i) {
-                        value = value * 8 + u32::from(d - b'0');
-                        i += 1;
-                    }
-                }
-                out.push(value as u8);
-            }
-            b'x' => {
-                let mut value = 0;
-                for _ in 0..2 {
-                    if let Some(d) = bytes.get(i).and_then(|d| (*d as char).to_digit(16)) {
-                        value = value * 16 + d;
-                        i += 1;
-                    }
-                }
-                out.push(value as u8);
-            }
-            other => out.push(other),
-        }
-    }
-    String::from_utf8_lossy(&out).into_owned()
-}
-
-/// The escaped form of a text, which [`unescape`] takes back.
-pub fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            '\r' => out.push_str("\\r"),
-            other => out.push(other),
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -316,12 +280,5 @@ mod tests {
             let token = lexer.next_token();
             assert_eq!(lexer.span(&token), Span { line, column });
         }
-    }
-
-    #[test]
-    fn escapes_go_both_ways() {
-        assert_eq!(unescape(r#"q \" \\ \n \303\251"#), "q \" \\ \n é");
-        assert_eq!(unescape(&escape("a\"\\\n\té")), "a\"\\\n\té");
-        assert_eq!(unescape("x\\"), "x\\");
     }
 }

@@ -6,49 +6,55 @@
 //!                            +------print_module--> text that reads back to the same module
 //! ```
 
-mod from_proto;
 pub mod infer;
 pub mod lex;
 pub mod number;
 mod print;
 pub mod proto;
-mod proto_attributes;
-mod proto_literal;
 mod text;
 mod verify;
 
 pub use print::print_module;
-pub use text::read_text;
+pub use text::{read_text, read_text_by_token};
 pub use verify::verify;
 
+use bytes::Bytes;
 use murre_components::diag::{Diagnostic, Span, codes::read};
 use murre_components::hlo::{HloModule, HloOp};
-use prost::Message;
+
+/// [`read_shared`] for bytes that the caller keeps: a proto is copied once.
+pub fn read_module(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    if looks_like_text(bytes) {
+        // Text is read in place.
+        return read_text_bytes(bytes, origin);
+    }
+    read_shared(&Bytes::copy_from_slice(bytes), origin)
+}
 
 /// Reads a module in whatever form it comes: HLO text, `HloModuleProto`, `HloProto` or `HloSnapshot`, told apart by
-/// content. `origin` names the input in diagnostics. All faults are reported together.
-pub fn read_module(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+/// content. `origin` names the input in diagnostics. All faults are reported together. Large constants of a proto share
+/// the input's bytes.
+pub fn read_shared(input: &Bytes, origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    if looks_like_text(input) { read_text_bytes(input, origin) } else { proto::read(input, origin) }
+}
+
+fn read_text_bytes(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
     if bytes.iter().all(|b| b.is_ascii_whitespace()) {
         return Err(vec![Diagnostic::error(&read::READ_EMPTY, "the input is empty").in_file(origin)]);
     }
-    if looks_like_text(bytes) {
-        return match std::str::from_utf8(bytes) {
-            Ok(text) => match foreign_text(text) {
-                Some(fault) => Err(vec![fault.in_file(origin)]),
-                None => read_text(text, origin),
-            },
-            Err(error) => {
-                let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-                let line = good.matches('\n').count() as u32 + 1;
-                let column = good.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u32 + 1;
-                let what = "the text is not UTF-8 here";
-                Err(vec![
-                    Diagnostic::error(&read::READ_SYNTAX, what).in_file(origin).at(Span { line, column }),
-                ])
-            }
-        };
+    match std::str::from_utf8(bytes) {
+        Ok(text) => match foreign_text(text) {
+            Some(fault) => Err(vec![fault.in_file(origin)]),
+            None => read_text(text, origin),
+        },
+        Err(error) => {
+            let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let line = good.matches('\n').count() as u32 + 1;
+            let column = good.rsplit('\n').next().map_or(0, |l| l.chars().count()) as u32 + 1;
+            let what = "the text is not UTF-8 here";
+            Err(vec![Diagnostic::error(&read::READ_SYNTAX, what).in_file(origin).at(Span { line, column })])
+        }
     }
-    read_proto(bytes, origin)
 }
 
 /// Text has no control characters but white space; a proto has tags that are.
@@ -87,30 +93,12 @@ fn foreign_text(text: &str) -> Option<Diagnostic> {
     })
 }
 
-fn read_proto(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
-    let whole = |m: &proto::HloModuleProto| m.computations.iter().any(|c| !c.instructions.is_empty());
-    let plain = proto::HloModuleProto::decode(bytes);
-    if let Ok(module) = &plain
-        && whole(module)
-    {
-        return from_proto::convert(module, origin);
-    }
-    let wrapped = proto::HloProto::decode(bytes).ok().and_then(|p| p.hlo_module);
-    let snapshot = || proto::HloSnapshot::decode(bytes).ok().and_then(|s| s.hlo).and_then(|p| p.hlo_module);
-    if let Some(module) = wrapped.filter(whole).or_else(|| snapshot().filter(whole)) {
-        return from_proto::convert(&module, origin);
-    }
-    let fault = if plain.is_ok() {
-        Diagnostic::error(&read::READ_PROTO, "the proto holds no computation")
-    } else if bytes.first() == Some(&0x0a) && bytes.len() > 2 {
-        // Field 1 of every form: a proto that was cut, or damaged.
-        Diagnostic::error(&read::READ_CUT, "the proto is cut short or damaged")
-            .help("compare the file's size with the original's")
-    } else {
-        Diagnostic::error(&read::READ_FORMAT, "the input is binary, but not an HLO proto")
-            .expected("HLO text, HloModuleProto, HloProto or HloSnapshot")
-    };
-    Err(vec![fault.in_file(origin)])
+/// The fault of an input that is larger than the ids of the tables reach.
+fn too_large(bytes: usize) -> Option<Diagnostic> {
+    let fault = Diagnostic::error(&read::READ_TOO_LARGE, "the input is too large")
+        .found(format!("{bytes} bytes"))
+        .expected("less than 4 GiB");
+    u32::try_from(bytes).is_err().then_some(fault)
 }
 
 /// Whether an operation is read but refused by the verifier: what talks to other devices, runs in the background, or
@@ -154,4 +142,15 @@ pub(crate) fn is_refused(op: HloOp) -> bool {
             | SendDone
             | StochasticConvert
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn inputs_end_where_ids_do() {
+        assert!(too_large(u32::MAX as usize).is_none());
+        assert_eq!(too_large(5 << 30).map(|d| d.code.id), Some("MUR0128"));
+    }
 }

@@ -6,7 +6,7 @@ use crate::hlo::lex::escape;
 use crate::hlo::number::format_element;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{
-    ArrayShape, Attrs, ConvDims, Direction, HloInstruction, HloModule, HloOp, Literal, WindowDim,
+    ArrayShape, Attrs, ConvDims, Direction, HloInst, HloModule, HloOp, Literal, StackFrames, WindowDim,
 };
 use std::fmt::Write;
 
@@ -19,49 +19,77 @@ pub fn print_module(module: &HloModule) -> String {
         let _ = write!(out, ", {key}={value}");
     }
     out.push('\n');
+    frames(&module.frames, &mut out);
     for (c, computation) in module.computations.iter().enumerate() {
         let entry = if c == module.entry.index() { "ENTRY " } else { "" };
         let _ = write!(out, "\n{entry}{} {{\n", computation.name);
-        for id in &computation.instructions {
-            let Some(inst) = module.instructions.get(id.index()) else { continue };
-            out.push_str(if *id == computation.root { "  ROOT " } else { "  " });
-            instruction(module, inst, &mut out);
+        for id in computation.instructions.iter() {
+            out.push_str(if id == computation.root { "  ROOT " } else { "  " });
+            instruction(module, module.inst(id), &mut out);
             out.push('\n');
         }
-        out.push_str("}\n");
+        out.push('}');
+        for (key, value) in &computation.extra {
+            let _ = write!(out, ", {key}={value}");
+        }
+        out.push('\n');
     }
     out
 }
 
-fn instruction(module: &HloModule, inst: &HloInstruction, out: &mut String) {
-    let _ = write!(out, "{} = {} {}(", inst.name, inst.shape, inst.op.name());
-    match &inst.attrs {
+/// The tables that metadata points into.
+fn frames(frames: &StackFrames, out: &mut String) {
+    if frames.is_empty() {
+        return;
+    }
+    for (title, texts) in [("FileNames", &frames.files), ("FunctionNames", &frames.functions)] {
+        let _ = write!(out, "\n{title}\n");
+        for (i, text) in texts.iter().enumerate() {
+            let _ = writeln!(out, "{} \"{}\"", i + 1, escape(text));
+        }
+    }
+    out.push_str("\nFileLocations\n");
+    for (i, l) in frames.locations.iter().enumerate() {
+        let _ = writeln!(
+            out,
+            "{} {{file_name_id={} function_name_id={} line={} end_line={} column={} end_column={}}}",
+            i + 1,
+            l.file,
+            l.function,
+            l.line,
+            l.end_line,
+            l.column,
+            l.end_column
+        );
+    }
+    out.push_str("\nStackFrames\n");
+    for (i, f) in frames.frames.iter().enumerate() {
+        let _ = writeln!(out, "{} {{file_location_id={} parent_frame_id={}}}", i + 1, f.location, f.parent);
+    }
+    out.push('\n');
+}
+
+fn instruction(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
+    let _ = write!(out, "{} = {} {}(", inst.name(), inst.shape(), inst.op.name());
+    match inst.attrs() {
         Attrs::Parameter { number } => {
             let _ = write!(out, "{number}");
         }
         Attrs::Constant(value) => literal(value, out),
         _ => {
-            for (i, id) in inst.operands.iter().enumerate() {
-                let name = module.instructions.get(id.index()).map_or("?", |o| o.name.as_str());
+            for (i, id) in inst.operands().iter().enumerate() {
+                let name = module.get(*id).map_or("?", |o| o.name());
                 let _ = write!(out, "{}{name}", if i > 0 { ", " } else { "" });
             }
         }
     }
     out.push(')');
     attributes(module, inst, out);
-    for (key, value) in &inst.extra {
+    for (key, value) in inst.kept() {
         let _ = write!(out, ", {key}={value}");
     }
-    let loc = &inst.loc;
-    if !loc.op_name.is_empty() || !loc.file.is_empty() {
-        let mut fields = Vec::new();
-        if !loc.op_name.is_empty() {
-            fields.push(format!("op_name=\"{}\"", escape(&loc.op_name)));
-        }
-        if !loc.file.is_empty() {
-            fields.push(format!("source_file=\"{}\" source_line={}", escape(&loc.file), loc.line));
-        }
-        let _ = write!(out, ", metadata={{{}}}", fields.join(" "));
+    if !inst.metadata().is_empty() {
+        let _ = write!(out, ", metadata={{{}}}", inst.metadata());
     }
 }
 
@@ -111,12 +139,12 @@ fn labels(c: &ConvDims) -> String {
     )
 }
 
-fn attributes(module: &HloModule, inst: &HloInstruction, out: &mut String) {
+fn attributes(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
     let mut put = |key: &str, value: String| {
         let _ = write!(out, ", {key}={value}");
     };
     let mut put_nonempty: Vec<(&str, &[i64])> = Vec::new();
-    match &inst.attrs {
+    match inst.attrs() {
         Attrs::None | Attrs::Parameter { .. } | Attrs::Constant(_) => {}
         Attrs::GetTupleElement { index } => put("index", index.to_string()),
         Attrs::Compare { direction, total_order } => {
@@ -222,7 +250,7 @@ fn attributes(module: &HloModule, inst: &HloInstruction, out: &mut String) {
             put("largest", largest.to_string());
         }
         Attrs::BatchNorm { epsilon, feature_index } => {
-            put("epsilon", epsilon.to_string());
+            put("epsilon", f32::from_bits(*epsilon).to_string());
             put("feature_index", feature_index.to_string());
         }
         Attrs::Rng { algorithm } => {
@@ -259,9 +287,9 @@ fn attributes(module: &HloModule, inst: &HloInstruction, out: &mut String) {
     called(module, inst, &mut put);
 }
 
-fn called(module: &HloModule, inst: &HloInstruction, put: &mut impl FnMut(&str, String)) {
+fn called(module: &HloModule, inst: HloInst<'_>, put: &mut impl FnMut(&str, String)) {
     let names: Vec<&str> = inst
-        .called
+        .called()
         .iter()
         .map(|c| module.computations.get(c.index()).map_or("?", |c| c.name.as_str()))
         .collect();
@@ -288,9 +316,9 @@ fn called(module: &HloModule, inst: &HloInstruction, put: &mut impl FnMut(&str, 
     }
 }
 
-fn selects_by_pred(module: &HloModule, inst: &HloInstruction) -> bool {
-    let selector = inst.operands.first().and_then(|id| module.instructions.get(id.index()));
-    selector.and_then(|s| s.shape.array()).is_some_and(|a| a.ty == HloType::Pred)
+fn selects_by_pred(module: &HloModule, inst: HloInst<'_>) -> bool {
+    let selector = inst.operands().first().and_then(|id| module.get(*id));
+    selector.and_then(|s| s.shape().array()).is_some_and(|a| a.ty == HloType::Pred)
 }
 
 /// A literal; tuples nest only as deep as shapes may.

@@ -1,10 +1,16 @@
 //! The verifier: a module in, every fault in it out. First the tables (ids in range, operands before users, callees
 //! before callers), then each instruction's shape against what its operation gives. After a clean run look-ups by id
 //! and shape arithmetic cannot fail, and passes rely on that.
+//!
+//! Whether an instruction is right depends on its operation, its attributes, its computations and the shapes of its
+//! operands and result; modules repeat these thousands of times, and each combination is checked once.
 
 use crate::hlo::infer::{Expect, Inspect, same_bounds};
+use hashbrown::HashTable;
 use murre_components::diag::{Diagnostic, Span, codes::verify as codes};
-use murre_components::hlo::{Attrs, HloInstruction, HloModule, UNBOUNDED};
+use murre_components::hash::seeded_hash;
+use murre_components::hlo::{Attrs, HloInst, HloModule, UNBOUNDED};
+use murre_components::ids::HloId;
 
 /// All faults of a module, in program order; empty when it is valid.
 pub fn verify(module: &HloModule) -> Vec<Diagnostic> {
@@ -12,62 +18,103 @@ pub fn verify(module: &HloModule) -> Vec<Diagnostic> {
     if !faults.is_empty() {
         return faults;
     }
-    for (ordinal, inst) in module.instructions.iter().enumerate() {
-        instruction(module, inst, ordinal as u32, &mut faults);
+    let mut checked = Checked::default();
+    for inst in module.insts() {
+        let before = faults.len();
+        if checked.begin(module, inst) {
+            instruction(module, inst, inst.id.0, &mut faults);
+            if faults.len() == before {
+                checked.keep();
+            }
+        }
     }
     faults
 }
 
-fn on(fault: Diagnostic, inst: &HloInstruction, ordinal: u32) -> Diagnostic {
-    let fault = fault.on(&inst.name).from_source(inst.source()).ordered(ordinal);
-    match inst.loc.text_line {
-        0 => fault,
-        line => fault.at(Span { line, column: inst.loc.text_column }),
+/// Combinations that were checked and found right.
+#[derive(Default)]
+struct Checked {
+    /// The keys back to back, behind them the one in hand.
+    keys: Vec<u32>,
+    /// End of each kept key.
+    ends: Vec<u32>,
+    index: HashTable<u32>,
+    hash: u64,
+}
+
+fn key<'k>(keys: &'k [u32], ends: &[u32], i: usize) -> &'k [u32] {
+    let start = if i == 0 { 0 } else { ends[i - 1] };
+    &keys[start as usize..ends[i] as usize]
+}
+
+impl Checked {
+    /// Takes the combination of an instruction in hand; `false` if it was kept before.
+    fn begin(&mut self, module: &HloModule, inst: HloInst<'_>) -> bool {
+        let start = self.ends.last().copied().unwrap_or(0) as usize;
+        self.keys.truncate(start);
+        self.keys.extend([inst.op as u32, inst.attr_id().0, inst.shape_id().0, inst.called().len() as u32]);
+        self.keys.extend(inst.called().iter().map(|c| c.0));
+        self.keys.extend(inst.operands().iter().map(|o| module.inst(*o).shape_id().0));
+        let new = &self.keys[start..];
+        self.hash = seeded_hash(new);
+        let same = |i: &u32| key(&self.keys, &self.ends, *i as usize) == new;
+        self.index.find(self.hash, same).is_none()
+    }
+
+    /// Keeps the combination in hand.
+    fn keep(&mut self) {
+        let id = self.ends.len() as u32;
+        self.ends.push(self.keys.len() as u32);
+        let (keys, ends) = (&self.keys, &self.ends);
+        self.index.insert_unique(self.hash, id, |i| seeded_hash(key(keys, ends, *i as usize)));
+    }
+}
+
+fn on(fault: Diagnostic, inst: HloInst<'_>, ordinal: u32) -> Diagnostic {
+    let fault = fault.on(inst.name()).from_source(inst.source()).ordered(ordinal);
+    match inst.text_place() {
+        None => fault,
+        Some((line, column)) => fault.at(Span { line, column }),
     }
 }
 
 fn structure(module: &HloModule) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
     let mut fault = |what: String| faults.push(Diagnostic::error(&codes::VERIFY_STRUCTURE, what));
-    let mut position = vec![None; module.instructions.len()];
+    let mut next = 0;
     for (c, computation) in module.computations.iter().enumerate() {
-        let name = &computation.name;
-        for (at, id) in computation.instructions.iter().enumerate() {
-            match (module.instructions.get(id.index()), position.get_mut(id.index())) {
-                (Some(inst), Some(slot @ None)) if inst.computation.index() == c => *slot = Some(at),
-                _ => fault(format!("'{name}' lists an instruction that is not its own, or lists it twice")),
-            }
+        let (name, own) = (&computation.name, computation.instructions);
+        if own.first != next || own.first as usize + own.len() > module.len() {
+            fault(format!("the instructions of '{name}' do not follow those of the computation before it"));
+            return faults;
         }
-        let listed = |id: &murre_components::ids::HloId| {
-            module.instructions.get(id.index()).is_some_and(|i| i.computation.index() == c)
-        };
-        if !listed(&computation.root) {
+        next = own.first + own.count;
+        if !own.contains(computation.root) {
             fault(format!("the root of '{name}' is not in it"));
         }
         for (number, id) in computation.parameters.iter().enumerate() {
-            let attrs = module.instructions.get(id.index()).map(|i| &i.attrs);
-            if !listed(id) || !matches!(attrs, Some(Attrs::Parameter { number: n }) if *n as usize == number)
-            {
+            let numbered = own.contains(*id)
+                && matches!(module.inst(*id).attrs(), Attrs::Parameter { number: n } if *n as usize == number);
+            if !numbered {
                 fault(format!("parameter {number} of '{name}' is not numbered so"));
             }
         }
-    }
-    for (i, inst) in module.instructions.iter().enumerate() {
-        let Some(own) = position[i] else {
-            fault(format!("no computation lists '{}'", inst.name));
-            continue;
-        };
-        for operand in &inst.operands {
-            let before =
-                module.instructions.get(operand.index()).is_some_and(|o| o.computation == inst.computation)
-                    && position.get(operand.index()).is_some_and(|p| p.is_some_and(|p| p < own));
-            if !before {
-                fault(format!("an operand of '{}' does not come before it in its computation", inst.name));
+        for id in own.iter() {
+            let inst = module.inst(id);
+            if inst.computation().index() != c {
+                fault(format!("'{}' is listed by '{name}', which is not its computation", inst.name()));
+            }
+            let before = |o: &HloId| o.0 >= own.first && *o < id;
+            if !inst.operands().iter().all(before) {
+                fault(format!("an operand of '{}' does not come before it in its computation", inst.name()));
+            }
+            if inst.called().iter().any(|callee| callee.index() >= c) {
+                fault(format!("'{}' calls a computation that does not come before its own", inst.name()));
             }
         }
-        if inst.called.iter().any(|c| c.index() >= inst.computation.index()) {
-            fault(format!("'{}' calls a computation that does not come before its own", inst.name));
-        }
+    }
+    if next as usize != module.len() {
+        fault("an instruction is in no computation".to_owned());
     }
     if module.computations.get(module.entry.index()).is_none() {
         fault("the entry computation does not exist".to_owned());
@@ -75,27 +122,27 @@ fn structure(module: &HloModule) -> Vec<Diagnostic> {
     faults
 }
 
-fn instruction(module: &HloModule, inst: &HloInstruction, ordinal: u32, faults: &mut Vec<Diagnostic>) {
-    if inst.shape.leaves().iter().any(|s| s.array().is_some_and(|a| a.dims.contains(&UNBOUNDED))) {
+fn instruction(module: &HloModule, inst: HloInst<'_>, ordinal: u32, faults: &mut Vec<Diagnostic>) {
+    if inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| a.dims.contains(&UNBOUNDED))) {
         let what = "a dimension without a bound";
-        let fault = Diagnostic::error(&codes::VERIFY_UNSUPPORTED, what).found(inst.shape.to_string());
+        let fault = Diagnostic::error(&codes::VERIFY_UNSUPPORTED, what).found(inst.shape().to_string());
         faults.push(on(fault.expected("a bound such as f32[<=8]"), inst, ordinal));
         return;
     }
-    if inst.shape.leaves().iter().any(|s| s.array().is_some_and(|a| !whole(a))) {
+    if inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| !whole(a))) {
         let what = "the value's size overflows";
-        let fault = Diagnostic::error(&codes::VERIFY_SHAPE, what).found(inst.shape.to_string());
+        let fault = Diagnostic::error(&codes::VERIFY_SHAPE, what).found(inst.shape().to_string());
         faults.push(on(fault.expected("fewer than 2^62 bytes"), inst, ordinal));
         return;
     }
     let mut inspect = Inspect::new(module, inst);
     let expected = match inspect.expect() {
-        Ok(Expect::Exact(shape)) if !shape.same(&inst.shape) => Some(shape),
-        Ok(Expect::Bounds(shape)) if !same_bounds(&shape, &inst.shape) => Some(shape),
+        Ok(Expect::Exact(shape)) if !shape.same(inst.shape()) => Some(shape),
+        Ok(Expect::Bounds(shape)) if !same_bounds(&shape, inst.shape()) => Some(shape),
         Ok(Expect::Unsupported) => {
             let what = format!("{} is outside what murre computes", inst.op.name());
             let mut fault = Diagnostic::error(&codes::VERIFY_UNSUPPORTED, what).found(inst.op.name());
-            if let Attrs::CustomCall { target, .. } = &inst.attrs {
+            if let Attrs::CustomCall { target, .. } = inst.attrs() {
                 fault = fault.found(format!("custom-call to \"{target}\""));
             }
             faults.push(on(fault, inst, ordinal));
@@ -109,7 +156,7 @@ fn instruction(module: &HloModule, inst: &HloInstruction, ordinal: u32, faults: 
         faults.push(on(fault, inst, ordinal));
     }
     if let Some(shape) = expected {
-        let found = inst.shape.to_string();
+        let found = inst.shape().to_string();
         let what = format!("{} gives {shape}, not {found}", inst.op.name());
         let fault = Diagnostic::error(&codes::VERIFY_SHAPE, what).found(found).expected(shape.to_string());
         faults.push(on(fault, inst, ordinal));

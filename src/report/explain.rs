@@ -129,11 +129,11 @@ impl Explanation {
         };
         let Some(value) = value else { return Ok(Explanation::Listing(way.listing())) };
         let name = value.trim_start_matches('%');
-        let ids = || (0..module.instructions.len()).map(HloId::new);
+        let ids = || (0..module.len()).map(HloId::new);
         let entry = module.computations.get(module.entry.index()).map(|_| module.entry);
         let found = ids()
-            .find(|id| Some(module.inst(*id).computation) == entry && module.inst(*id).name == name)
-            .or_else(|| ids().find(|id| module.inst(*id).name == name));
+            .find(|id| Some(module.inst(*id).computation()) == entry && module.inst(*id).name() == name)
+            .or_else(|| ids().find(|id| module.inst(*id).name() == name));
         let Some(id) = found else {
             let scalars: Vec<String> = way.listing().into_iter().take(12).map(|r| r.name).collect();
             let help = if scalars.is_empty() {
@@ -256,7 +256,7 @@ impl Way<'_> {
             values.push(self.loaded_value(inst));
         }
         let scalar = |v: &HloId| {
-            let inst = self.module.instructions.get(v.index()).and_then(|i| i.shape.array());
+            let inst = self.module.get(*v).and_then(|i| i.shape().array());
             inst.is_some_and(|s| s.elements() == 1 && (s.ty.is_int() || s.ty == HloType::Pred))
         };
         values.retain(|v| v.is_some() && scalar(v));
@@ -269,9 +269,9 @@ impl Way<'_> {
                 let accesses =
                     self.program_order().filter(|(_, _, i)| self.addresses_by(i, &reached)).count();
                 ScalarRow {
-                    name: inst.name.clone(),
+                    name: inst.name().to_owned(),
                     op: inst.op.name(),
-                    shape: inst.shape.to_string(),
+                    shape: inst.shape().to_string(),
                     registers: reached.len(),
                     accesses,
                 }
@@ -285,17 +285,16 @@ impl Way<'_> {
         let reached = self.closure(&seeds);
         let uses = self
             .module
-            .instructions
-            .iter()
+            .insts()
             .flat_map(|user| {
-                let at = user.operands.iter().enumerate().filter(|(_, o)| **o == id);
-                at.map(|(k, _)| format!("{} ({}), operand {k}", user.name, user.op.name()))
+                let at = user.operands().iter().enumerate().filter(|(_, o)| **o == id);
+                at.map(move |(k, _)| format!("{} ({}), operand {k}", user.name(), user.op.name()))
             })
             .collect();
         let mut story = Story {
-            name: value.name.clone(),
+            name: value.name().to_owned(),
             op: value.op.name(),
-            shape: value.shape.to_string(),
+            shape: value.shape().to_string(),
             source: value.source(),
             uses,
             nodes: self.nodes(&reached),
@@ -433,7 +432,8 @@ mod tests {
         ROOT out = f32[16,8] dynamic-update-slice(cache, new, pos, zero)\n}\n";
 
     fn outcome() -> CompileOutcome {
-        let module = crate::check::verified_module(WRITE.as_bytes(), "m").expect("a valid module");
+        let module = crate::check::verified_module(&bytes::Bytes::from_static(WRITE.as_bytes()), "m")
+            .expect("a valid module");
         let options = CompileOptions { stop_after: Some(Stage::Registers), ..CompileOptions::default() };
         let mut compiler = Compiler::new(module, options);
         compiler.run(&Stage::ALL);

@@ -45,7 +45,7 @@ impl Names<'_> {
 
     /// The name of an HLO instruction.
     pub fn hlo(&self, id: HloId) -> Option<&str> {
-        self.module.instructions.get(id.index()).filter(|_| id.is_some()).map(|i| i.name.as_str())
+        self.module.get(id).filter(|_| id.is_some()).map(|i| i.name())
     }
 
     /// An expression, `4*i0 + %r3 + 2`.

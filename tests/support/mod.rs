@@ -63,7 +63,7 @@ pub fn random_inputs(module: &HloModule, rng: &mut Lcg) -> Vec<HostArray> {
     comp.parameters
         .iter()
         .map(|p| {
-            let Shape::Array(shape) = &module.inst(*p).shape else { panic!("an array parameter") };
+            let Shape::Array(shape) = module.inst(*p).shape() else { panic!("an array parameter") };
             let dims: Vec<u64> = shape.dims.iter().map(|d| *d as u64).collect();
             let n = dims.iter().product::<u64>();
             let width = shape.ty.bytes();

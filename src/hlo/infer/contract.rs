@@ -5,7 +5,7 @@ use murre_components::hlo::{Attrs, ConvDims, DotDims, HloOp, WindowDim};
 
 impl<'m> Inspect<'m> {
     pub(super) fn contract(&mut self) -> Rule<Expect> {
-        match (self.inst.op, &self.inst.attrs) {
+        match (self.inst.op, self.inst.attrs()) {
             (HloOp::Dot, Attrs::Dot(dims)) => self.dot(dims),
             (HloOp::Convolution, Attrs::Convolution { window, dims, feature_groups, batch_groups }) => {
                 self.convolution(window, dims, *feature_groups, *batch_groups)
@@ -62,7 +62,7 @@ impl<'m> Inspect<'m> {
         let numeric = |t: murre_components::dtype::HloType| {
             t.is_int() || t.is_float() || t.bytes() > 8 || t.name() == "c64" || t.name() == "pred"
         };
-        let ty = self.inst.shape.array().map_or(a.ty, |w| w.ty);
+        let ty = self.inst.shape().array().map_or(a.ty, |w| w.ty);
         // The result may be wider than the operands (`f32` of `bf16` operands), never of another kind.
         if !numeric(a.ty) || a.ty.is_float() != b.ty.is_float() || a.ty.is_float() != ty.is_float() {
             return self.bad_operand(1, "operands and result of one kind of number");
@@ -134,7 +134,7 @@ impl<'m> Inspect<'m> {
                 format!("groups {groups}, {batch_groups}"),
             );
         }
-        let ty = self.inst.shape.array().map_or(a.ty, |w| w.ty);
+        let ty = self.inst.shape().array().map_or(a.ty, |w| w.ty);
         if a.ty.is_float() != k.ty.is_float() || a.ty.is_float() != ty.is_float() {
             return self.bad_operand(1, "operands and result of one kind of number");
         }

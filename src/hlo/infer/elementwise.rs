@@ -92,7 +92,7 @@ impl<'m> Inspect<'m> {
             if n == 2 {
                 merge(&mut dynamic, self.like_first(1, first, true)?);
             }
-            if let Attrs::ReducePrecision { exponent_bits, mantissa_bits } = self.inst.attrs
+            if let Attrs::ReducePrecision { exponent_bits, mantissa_bits } = *self.inst.attrs()
                 && (!(1..=11).contains(&exponent_bits) || mantissa_bits > 52)
             {
                 let found = format!("{exponent_bits} exponent bits, {mantissa_bits} mantissa bits");

@@ -5,7 +5,7 @@ use murre_components::hlo::{ArrayShape, Attrs, GatherDims, HloOp, ScatterDims, S
 
 impl<'m> Inspect<'m> {
     pub(super) fn indexed(&mut self) -> Rule<Expect> {
-        match (self.inst.op, &self.inst.attrs) {
+        match (self.inst.op, self.inst.attrs()) {
             (HloOp::DynamicSlice, Attrs::DynamicSlice { sizes }) => {
                 let a = self.array(0)?;
                 if sizes.len() != a.rank() || sizes.iter().zip(&a.dims).any(|(s, d)| *s < 0 || s > d) {
@@ -34,7 +34,7 @@ impl<'m> Inspect<'m> {
 
     /// One integer scalar a dimension, or the old form: one vector of them.
     fn offsets(&mut self, from: usize, rank: usize) -> Rule<()> {
-        if self.inst.operands.len() == from + 1 {
+        if self.inst.operands().len() == from + 1 {
             let vector = self.array_of(from, "an integer", |t| t.is_int())?;
             if vector.dims == [rank as i64] || rank == 1 && vector.rank() == 0 {
                 return Ok(());
@@ -146,7 +146,7 @@ impl<'m> Inspect<'m> {
     }
 
     fn scatter(&mut self, s: &ScatterDims) -> Rule<Expect> {
-        let n = self.inst.operands.len() / 2;
+        let n = self.inst.operands().len() / 2;
         self.count(2 * n + 1)?;
         if n == 0 {
             return self.count(3).map(|()| Expect::Unsupported);

@@ -13,7 +13,7 @@ mod region;
 pub(crate) use elementwise::is_elementwise;
 use murre_components::diag::{Code, codes::verify};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ArrayShape, Computation, HloInstruction, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Computation, HloInst, HloModule, HloOp, Shape};
 use murre_components::ids::CompId;
 
 /// What is known of the result.
@@ -42,7 +42,7 @@ pub(crate) type Rule<T> = Result<T, ()>;
 /// An instruction under inspection. Operands and computations that are missing from the tables read as absent.
 pub(crate) struct Inspect<'m> {
     pub module: &'m HloModule,
-    pub inst: &'m HloInstruction,
+    pub inst: HloInst<'m>,
     pub problems: Vec<Problem>,
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn window_extent(dim: i64, w: &murre_components::hlo::WindowDim) -> i
 }
 
 impl<'m> Inspect<'m> {
-    pub(crate) fn new(module: &'m HloModule, inst: &'m HloInstruction) -> Self {
+    pub(crate) fn new(module: &'m HloModule, inst: HloInst<'m>) -> Self {
         Inspect { module, inst, problems: Vec::new() }
     }
 
@@ -76,24 +76,29 @@ impl<'m> Inspect<'m> {
 
     /// The operation has exactly `n` operands.
     fn count(&mut self, n: usize) -> Rule<()> {
-        if self.inst.operands.len() == n {
+        if self.inst.operands().len() == n {
             return Ok(());
         }
         let what = format!("{} takes {n} operands", self.inst.op.name());
-        self.problem(&verify::VERIFY_OPERAND_COUNT, what, self.inst.operands.len().to_string(), n.to_string())
+        self.problem(
+            &verify::VERIFY_OPERAND_COUNT,
+            what,
+            self.inst.operands().len().to_string(),
+            n.to_string(),
+        )
     }
 
     /// The shape of operand `i`.
     fn shape(&self, i: usize) -> Option<&'m Shape> {
-        let id = self.inst.operands.get(i)?;
-        self.module.instructions.get(id.index()).map(|x| &x.shape)
+        let id = self.inst.operands().get(i)?;
+        self.module.get(*id).map(|x| x.shape())
     }
 
     fn any(&mut self, i: usize) -> Rule<&'m Shape> {
         match self.shape(i) {
             Some(shape) => Ok(shape),
             None => {
-                let (op, n) = (self.inst.op.name(), self.inst.operands.len());
+                let (op, n) = (self.inst.op.name(), self.inst.operands().len());
                 let what = format!("{op} lacks operand {i}");
                 self.problem(
                     &verify::VERIFY_OPERAND_COUNT,
@@ -130,7 +135,7 @@ impl<'m> Inspect<'m> {
     }
 
     fn computation(&mut self, i: usize) -> Rule<&'m Computation> {
-        let id = self.inst.called.get(i).copied().unwrap_or(CompId::NONE);
+        let id = self.inst.called().get(i).copied().unwrap_or(CompId::NONE);
         match self.module.computations.get(id.index()) {
             Some(c) => Ok(c),
             None => {
@@ -138,7 +143,7 @@ impl<'m> Inspect<'m> {
                 self.problem(
                     &verify::VERIFY_COMPUTATION,
                     what,
-                    self.inst.called.len().to_string(),
+                    self.inst.called().len().to_string(),
                     (i + 1).to_string(),
                 )
             }
@@ -147,8 +152,7 @@ impl<'m> Inspect<'m> {
 
     /// Parameter shapes and root shape of a computation.
     fn signature(&self, c: &Computation) -> (Vec<&'m Shape>, Option<&'m Shape>) {
-        let shape =
-            |id: &murre_components::ids::HloId| self.module.instructions.get(id.index()).map(|x| &x.shape);
+        let shape = |id: &murre_components::ids::HloId| self.module.get(*id).map(|x| x.shape());
         (c.parameters.iter().filter_map(shape).collect(), shape(&c.root))
     }
 
@@ -193,7 +197,7 @@ impl<'m> Inspect<'m> {
 
     /// The written shape as an array.
     fn written(&mut self) -> Rule<&'m ArrayShape> {
-        match &self.inst.shape {
+        match self.inst.shape() {
             Shape::Array(array) => Ok(array),
             other => {
                 let what = format!("{} gives an array", self.inst.op.name());
@@ -203,7 +207,7 @@ impl<'m> Inspect<'m> {
     }
 
     fn bad_shape<T>(&mut self, message: &str, expected: impl ToString) -> Rule<T> {
-        let found = self.inst.shape.to_string();
+        let found = self.inst.shape().to_string();
         self.problem(&verify::VERIFY_SHAPE, message.to_owned(), found, expected.to_string())
     }
 
@@ -259,7 +263,7 @@ pub(crate) fn same_bounds(a: &Shape, b: &Shape) -> bool {
 }
 
 /// The shape of an instruction whose text leaves it out, when its operands give it.
-pub(crate) fn inferred_shape(module: &HloModule, inst: &HloInstruction) -> Option<Shape> {
+pub(crate) fn inferred_shape(module: &HloModule, inst: HloInst<'_>) -> Option<Shape> {
     match Inspect::new(module, inst).expect() {
         Ok(Expect::Exact(shape) | Expect::Bounds(shape)) => Some(shape),
         _ => None,
@@ -271,7 +275,7 @@ fn array(ty: HloType, dims: Vec<i64>, mut dynamic: Vec<bool>) -> Shape {
     if !dynamic.contains(&true) {
         dynamic.clear();
     }
-    Shape::Array(ArrayShape { ty, dims, dynamic, layout: Vec::new() })
+    Shape::Array(ArrayShape { dynamic, ..ArrayShape::new(ty, dims) })
 }
 
 /// The flags of `shape`, one a dimension.

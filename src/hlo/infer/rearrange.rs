@@ -7,7 +7,7 @@ use murre_components::hlo::{ArrayShape, Attrs, HloOp, Literal, Shape};
 impl<'m> Inspect<'m> {
     pub(super) fn rearrange(&mut self) -> Rule<Expect> {
         use HloOp::*;
-        match (self.inst.op, &self.inst.attrs) {
+        match (self.inst.op, self.inst.attrs()) {
             (Constant, Attrs::Constant(literal)) => {
                 self.count(0)?;
                 if !literal_is_whole(literal) {
@@ -73,7 +73,7 @@ impl<'m> Inspect<'m> {
             }
             (Tuple, _) => {
                 let parts: Rule<Vec<Shape>> =
-                    (0..self.inst.operands.len()).map(|i| self.any(i).map(bare)).collect();
+                    (0..self.inst.operands().len()).map(|i| self.any(i).map(bare)).collect();
                 Ok(Expect::Exact(Shape::Tuple(parts?)))
             }
             (GetTupleElement, Attrs::GetTupleElement { index }) => {
@@ -103,7 +103,7 @@ impl<'m> Inspect<'m> {
                 let mut dynamic = flags(a);
                 dynamic[d] = true;
                 // Setting a dimension back to its bound may make it static again.
-                if self.inst.shape.array().is_some_and(|w| !w.is_dynamic(d)) {
+                if self.inst.shape().array().is_some_and(|w| !w.is_dynamic(d)) {
                     dynamic[d] = false;
                 }
                 Ok(Expect::Exact(array(a.ty, a.dims.clone(), dynamic)))
@@ -118,7 +118,7 @@ impl<'m> Inspect<'m> {
                 Ok(Expect::Exact(bare(self.any(0)?)))
             }
             (AfterAll, _) => {
-                for i in 0..self.inst.operands.len() {
+                for i in 0..self.inst.operands().len() {
                     if *self.any(i)? != Shape::Token {
                         return self.bad_operand(i, "a token");
                     }
@@ -169,7 +169,7 @@ impl<'m> Inspect<'m> {
         let first = self.array(0)?;
         let d = self.one_dim(dims)?;
         let (mut extents, mut dynamic) = (first.dims.clone(), flags(first));
-        for i in 1..self.inst.operands.len() {
+        for i in 1..self.inst.operands().len() {
             let other = self.array(i)?;
             let fits = other.ty == first.ty
                 && other.rank() == first.rank()

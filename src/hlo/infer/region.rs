@@ -16,7 +16,7 @@ fn one_or_tuple(mut shapes: Vec<Shape>) -> Shape {
 impl<'m> Inspect<'m> {
     pub(super) fn region(&mut self) -> Rule<Expect> {
         use HloOp::*;
-        match (self.inst.op, &self.inst.attrs) {
+        match (self.inst.op, self.inst.attrs()) {
             (Reduce, Attrs::Dimensions(dims)) => {
                 let arrays = self.arrays_and_inits()?;
                 let first = arrays[0];
@@ -57,7 +57,7 @@ impl<'m> Inspect<'m> {
                     return self.bad_attribute("sort needs a dimension of its operands", dimension, first);
                 }
                 let (mut parameters, mut shapes) = (Vec::new(), Vec::new());
-                for i in 0..self.inst.operands.len() {
+                for i in 0..self.inst.operands().len() {
                     let a = self.array(i)?;
                     if a.dims != first.dims {
                         return self.bad_operand(i, format!("dimensions {:?}", first.dims));
@@ -71,7 +71,7 @@ impl<'m> Inspect<'m> {
             (Map, Attrs::Dimensions(_)) => {
                 let first = self.array(0)?;
                 let mut parameters = Vec::new();
-                for i in 0..self.inst.operands.len() {
+                for i in 0..self.inst.operands().len() {
                     let a = self.array(i)?;
                     if a.dims != first.dims {
                         return self.bad_operand(i, format!("dimensions {:?}", first.dims));
@@ -115,7 +115,7 @@ impl<'m> Inspect<'m> {
             (Conditional, _) => self.conditional(),
             (Call | Fusion, _) => {
                 let operands: Rule<Vec<Shape>> =
-                    (0..self.inst.operands.len()).map(|i| self.any(i).cloned()).collect();
+                    (0..self.inst.operands().len()).map(|i| self.any(i).cloned()).collect();
                 Ok(Expect::Exact(bare(self.fits(0, &operands?, None)?)))
             }
             (op, _) => self.bad_attribute("the attributes are those of another operation", "", op.name()),
@@ -127,7 +127,7 @@ impl<'m> Inspect<'m> {
         if which.rank() != 0 {
             return self.bad_operand(0, "pred[] or s32[]");
         }
-        let branches = self.inst.called.len();
+        let branches = self.inst.called().len();
         if branches == 0 || which.ty == HloType::Pred && branches != 2 {
             let what = "the number of branches does not fit the selector".to_owned();
             return self.problem(
@@ -138,7 +138,7 @@ impl<'m> Inspect<'m> {
             );
         }
         self.count(1 + branches)?;
-        let written = bare(&self.inst.shape);
+        let written = bare(self.inst.shape());
         let mut first: Option<&Shape> = None;
         for b in 0..branches {
             let operand = self.any(1 + b)?.clone();
@@ -158,7 +158,7 @@ impl<'m> Inspect<'m> {
 
     /// N arrays of one shape, N initial values, and a computation from 2N scalars to N.
     fn arrays_and_inits(&mut self) -> Rule<Vec<&'m ArrayShape>> {
-        let n = self.inst.operands.len() / 2;
+        let n = self.inst.operands().len() / 2;
         self.count(2 * n.max(1))?;
         let first = self.array(0)?;
         let mut arrays = Vec::new();
@@ -189,7 +189,7 @@ impl<'m> Inspect<'m> {
 
     pub(super) fn compound(&mut self) -> Rule<Expect> {
         use HloOp::*;
-        match (self.inst.op, &self.inst.attrs) {
+        match (self.inst.op, self.inst.attrs()) {
             (TopK, Attrs::TopK { k, .. }) => {
                 self.count(1)?;
                 let a = self.array_of(0, "an array of numbers", |t| t.is_int() || t.is_float())?;
@@ -217,7 +217,7 @@ impl<'m> Inspect<'m> {
                 if state.rank() != 1 || !words.contains(&state.dims[0]) {
                     return self.bad_operand(0, format!("u64 of {words:?} words"));
                 }
-                let bits = match &self.inst.shape {
+                let bits = match self.inst.shape() {
                     Shape::Tuple(parts) => parts.get(1).and_then(|p| p.array()),
                     _ => None,
                 };
@@ -244,7 +244,7 @@ impl<'m> Inspect<'m> {
                     return self.bad_attribute("feature_index is out of range", f, a);
                 }
                 let feature = array(a.ty, vec![a.dims[f as usize]], Vec::new());
-                for i in 1..self.inst.operands.len() {
+                for i in 1..self.inst.operands().len() {
                     let whole = self.inst.op == BatchNormGrad && i == 4;
                     let wanted = if whole { bare(&Shape::Array(a.clone())) } else { feature.clone() };
                     if !self.any(i)?.same(&wanted) {

@@ -6,14 +6,14 @@ use super::{Parse, Parser};
 use crate::hlo::lex::unescape;
 use murre_components::diag::codes::read;
 use murre_components::hlo::{Attrs, Direction, DotDims, GatherDims, HloOp, ScatterDims, WindowDim};
-use murre_components::ids::CompId;
+use murre_components::ids::{CompId, TextId};
 
 impl<'a> Parser<'a> {
     /// What the opcode means by its attributes: attributes, called computations, and what is kept as written.
     pub(super) fn assemble(
         &mut self,
         mut bag: Bag<'a>,
-    ) -> Parse<(Attrs, Vec<CompId>, Vec<(String, String)>)> {
+    ) -> Parse<(Attrs, Vec<CompId>, Vec<(TextId, TextId)>)> {
         use HloOp::*;
         let op = bag.opcode;
         let mut called = Vec::new();
@@ -154,10 +154,10 @@ impl<'a> Parser<'a> {
             }
             BatchNormTraining | BatchNormInference | BatchNormGrad => Attrs::BatchNorm {
                 epsilon: match bag.take("epsilon") {
-                    Some(Value::Float(e)) => e,
+                    Some(Value::Float(e)) => e.to_bits(),
                     _ => {
                         missing.push("epsilon");
-                        0.0
+                        0
                     }
                 },
                 feature_index: bag.required_int("feature_index", &mut missing),
@@ -185,10 +185,10 @@ impl<'a> Parser<'a> {
                 for name in ["to_apply", "called_computations", "calls"] {
                     called.extend(bag.comps(name, &mut Vec::new()));
                 }
-                let config = bag.given.iter().find(|g| g.name == "backend_config").map(|g| g.raw.clone());
+                let config = bag.given.iter().find(|g| g.name == "backend_config").map(|g| g.raw);
                 Attrs::CustomCall {
                     target: bag.text("custom_call_target", &mut missing),
-                    config: config.map(|c| unquoted(&c)).unwrap_or_default(),
+                    config: config.map(unquoted).unwrap_or_default(),
                 }
             }
             HloOp::TriangularSolve => Attrs::TriangularSolve {
@@ -254,17 +254,17 @@ impl<'a> Parser<'a> {
             let fault = self.diagnostic(&read::READ_ATTRIBUTE, bag.at, what).expected(format!("{name}=..."));
             self.note(fault)?;
         }
-        let mut extra = Vec::new();
+        let mut kept = Vec::new();
         for given in bag.given {
             if matches!(given.value, Value::Raw) || crate::hlo::is_refused(op) {
-                extra.push((given.name.to_owned(), given.raw));
+                kept.push((self.module.intern_text(given.name), self.module.intern_text(given.raw)));
             } else {
                 let what = format!("{} has no attribute '{}'", op.name(), given.name);
                 let fault = self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, given.at, what).found(given.name);
                 self.note(fault.expected(format!("an attribute of {}", op.name())))?;
             }
         }
-        Ok((attrs, called, extra))
+        Ok((attrs, called, kept))
     }
 }
 

@@ -7,8 +7,8 @@
 use super::{Fault, Parse, Parser};
 use crate::hlo::lex::{Tok, unescape};
 use murre_components::diag::{Span, codes::read};
-use murre_components::hlo::{ConvDims, HloOp, SourceLoc, WindowDim};
-use murre_components::ids::CompId;
+use murre_components::hlo::{ConvDims, HloOp, WindowDim};
+use murre_components::ids::{CompId, TextId};
 
 /// An attribute's value, by the kind its name has.
 #[derive(Clone, Debug)]
@@ -31,7 +31,15 @@ pub(super) struct Given<'a> {
     pub name: &'a str,
     pub at: Span,
     pub value: Value,
-    pub raw: String,
+    pub raw: &'a str,
+}
+
+/// Metadata of one instruction.
+pub(super) struct Metadata {
+    /// The text between its braces.
+    pub text: TextId,
+    /// Byte offset of the comma before it, and whether it was the last attribute.
+    pub before: Option<(usize, bool)>,
 }
 
 /// The attributes of one instruction as read, before its opcode takes what it has.
@@ -100,17 +108,29 @@ const KEPT: &[&str] = &[
 ];
 
 impl<'a> Parser<'a> {
-    /// Reads `, name=value` until there is no more. Returns the location that `metadata` names beside the attributes.
-    pub(super) fn attributes(&mut self, opcode: HloOp, at: Span) -> Parse<(Bag<'a>, SourceLoc)> {
+    /// Reads `, name=value` until there is no more. Metadata is apart.
+    pub(super) fn attributes(&mut self, opcode: HloOp, at: Span) -> Parse<(Bag<'a>, Metadata)> {
         let mut bag = Bag { given: Vec::new(), opcode, at };
-        let mut loc = SourceLoc { text_line: at.line, text_column: at.column, ..SourceLoc::default() };
-        while self.eat(b',') {
+        let mut metadata = Metadata { text: TextId::NONE, before: None };
+        loop {
+            let comma = self.behind;
+            if !self.eat(b',') {
+                break;
+            }
             let at = self.span();
+            if let Some((_, last)) = &mut metadata.before {
+                *last = false;
+            }
             let Tok::AttrName(name) = self.tok.tok else { return Err(self.unexpected("an attribute")) };
             self.advance();
             let start = self.tok.start;
             if name == "metadata" {
-                self.metadata(&mut loc)?;
+                if metadata.before.is_some() {
+                    let fault =
+                        self.diagnostic(&read::READ_DUPLICATE, at, "attribute 'metadata' is given twice");
+                    self.note(fault)?;
+                }
+                metadata = Metadata { text: self.metadata()?, before: Some((comma, true)) };
                 continue;
             }
             let value = match self.attribute_value(name, opcode, at)? {
@@ -126,7 +146,7 @@ impl<'a> Parser<'a> {
                     continue;
                 }
             };
-            let raw = self.lexer.slice(start, self.behind).to_owned();
+            let raw = self.lexer.slice(start, self.behind);
             if bag.given.iter().any(|g| g.name == name) {
                 let what = format!("attribute '{name}' is given twice");
                 let fault = self.diagnostic(&read::READ_DUPLICATE, at, what);
@@ -135,7 +155,7 @@ impl<'a> Parser<'a> {
             }
             bag.given.push(Given { name, at, value, raw });
         }
-        Ok((bag, loc))
+        Ok((bag, metadata))
     }
 
     fn attribute_value(&mut self, name: &str, opcode: HloOp, at: Span) -> Parse<Option<Value>> {
@@ -251,29 +271,21 @@ impl<'a> Parser<'a> {
         Ok(CompId::NONE)
     }
 
-    fn metadata(&mut self, loc: &mut SourceLoc) -> Parse<()> {
+    /// Fields with white space between them, kept as written.
+    fn metadata(&mut self) -> Parse<TextId> {
+        let start = self.tok.end;
         self.expect(b'{')?;
-        while !self.eat(b'}') {
-            let Tok::AttrName(key) = self.tok.tok else {
+        while !self.is(b'}') {
+            let Tok::AttrName(_) = self.tok.tok else {
                 return Err(self.unexpected("a metadata field or '}'"));
             };
             self.advance();
-            match (key, self.tok.tok) {
-                ("op_name", Tok::Str(text)) => loc.op_name = unescape(text),
-                ("source_file", Tok::Str(text)) => loc.file = unescape(text),
-                ("source_line", Tok::Word(w)) => loc.line = w.parse().unwrap_or(0),
-                ("stack_frame_id", Tok::Word(w)) => {
-                    if let Some((file, line)) = self.tables.resolve(w.parse().unwrap_or(0)) {
-                        loc.file = file.to_owned();
-                        loc.line = u32::try_from(line).unwrap_or(0);
-                    }
-                }
-                _ => {}
-            }
             self.raw_value()?;
             self.eat(b',');
         }
-        Ok(())
+        let text = self.lexer.slice(start, self.tok.start);
+        self.advance();
+        Ok(self.module.intern_text(text))
     }
 
     fn window(&mut self, at: Span) -> Parse<Vec<WindowDim>> {

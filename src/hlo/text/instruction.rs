@@ -1,16 +1,16 @@
-//! One instruction of HLO text: `[ROOT] [%]name = [shape] opcode(operands), attributes`.
+//! One instruction of HLO text, token by token: `[ROOT] [%]name = [shape] opcode(operands), attributes`.
 
 use super::{Parse, Parser, reserved};
 use crate::hlo::infer::inferred_shape;
 use crate::hlo::lex::Tok;
 use murre_components::diag::{Span, codes::read};
-use murre_components::hlo::{Attrs, HloInstruction, HloOp, Shape};
-use murre_components::ids::{CompId, HloId};
+use murre_components::hlo::{Attrs, Draft, HloOp};
+use murre_components::ids::{AttrId, HloId, ShapeId};
 use std::sync::Arc;
 
 impl<'a> Parser<'a> {
     /// Reads one instruction into the module; faults that leave the text's structure whole are noted.
-    pub(super) fn instruction(&mut self, computation: CompId) -> Parse<HloId> {
+    pub(super) fn instruction(&mut self) -> Parse<HloId> {
         let at = self.span();
         let name = self.name("an instruction or '}'")?;
         if reserved(name) {
@@ -19,29 +19,29 @@ impl<'a> Parser<'a> {
             self.note(fault.found(name).help(format!("call it '{name}_'")))?;
         }
         self.expect(b'=')?;
-        let written = if self.at_shape() { Some(self.shape()?) } else { None };
-        let id = HloId::new(self.module.instructions.len());
+        let written = if self.at_shape() { Some(self.shape_id()?) } else { None };
         let opcode_at = self.span();
         let opcode = self.word("an opcode")?;
         let Some(op) = HloOp::from_name(opcode) else {
             let fault =
                 self.diagnostic(&read::READ_UNKNOWN_OPCODE, opcode_at, format!("unknown opcode '{opcode}'"));
             self.note(fault.on(name).found(opcode))?;
-            self.skip_rest(computation, name, at, written)?;
-            return Ok(id);
+            return self.skip_rest(name, at, written);
         };
         if !self.is(b'(') {
             return Err(self.unexpected("'('"));
         }
+        let behind_bracket = self.tok.end;
         self.advance();
-        let mut operands = Vec::new();
-        let mut own = Attrs::None;
+        let mut operands = std::mem::take(&mut self.cache.operands);
+        operands.clear();
+        let mut own = AttrId::NONE;
         match op {
             HloOp::Parameter => {
                 let number_at = self.span();
                 let number = self.int()?;
                 match u32::try_from(number) {
-                    Ok(number) => own = Attrs::Parameter { number },
+                    Ok(number) => own = self.module.intern_attrs(Attrs::Parameter { number }),
                     Err(_) => {
                         let what = "a parameter's number is out of range";
                         let fault = self.diagnostic(&read::READ_PARAMETERS, number_at, what).on(name);
@@ -50,33 +50,39 @@ impl<'a> Parser<'a> {
                 }
             }
             HloOp::Constant => {
-                let Some(shape) = &written else {
+                let Some(shape) = written else {
                     let fault =
                         self.diagnostic(&read::READ_SHAPE, opcode_at, "a constant needs its shape written");
                     return Err(Box::new(fault.on(name)));
                 };
-                own = Attrs::Constant(Arc::new(self.literal(shape)?));
+                own = self.constant(shape, behind_bracket)?;
             }
             _ => self.operands(name, &mut operands)?,
         }
+        let behind_operands = self.tok.end;
         self.expect(b')')?;
-        let (bag, loc) = self.attributes(op, at)?;
-        let (attrs, called, extra) = self.assemble(bag)?;
-        let attrs = if own == Attrs::None { attrs } else { own };
-        let mut instruction = HloInstruction {
-            name: name.to_owned(),
-            op,
-            shape: written.clone().unwrap_or(Shape::Token),
-            operands,
-            called,
+        let (bag, metadata) = self.attributes(op, at)?;
+        let (attrs, called, kept) = self.assemble(bag)?;
+        let attrs = if own.is_some() { own } else { self.module.intern_attrs(attrs) };
+        let draft = Draft {
+            operands: &operands,
+            called: &called,
             attrs,
-            computation,
-            loc,
-            extra,
+            kept: &kept,
+            metadata: metadata.text,
+            line: at.line,
+            column: u16::try_from(at.column).unwrap_or(u16::MAX),
+            ..Draft::new(name, op, written.unwrap_or(ShapeId::NONE))
         };
+        self.remember_attributes(op, behind_operands, metadata.before, attrs, &called, &kept);
+        let id = self.define(name, at, draft, written.is_none())?;
+        self.cache.operands = operands;
         if written.is_none() && self.faults.is_empty() {
-            match inferred_shape(&self.module, &instruction) {
-                Some(shape) => instruction.shape = shape,
+            match inferred_shape(&self.module, self.module.inst(id)) {
+                Some(shape) => {
+                    let shape = self.module.intern_shape(shape);
+                    self.module.set_shape(id, shape);
+                }
                 None => {
                     let what = format!("the shape of {opcode} must be written: its operands do not give it");
                     let fault = self.diagnostic(&read::READ_SHAPE, opcode_at, what).on(name);
@@ -84,29 +90,38 @@ impl<'a> Parser<'a> {
                 }
             }
         }
-        self.define(name, at, instruction)?;
         Ok(id)
     }
 
-    fn define(&mut self, name: &'a str, at: Span, instruction: HloInstruction) -> Parse<()> {
-        let id = HloId::new(self.module.instructions.len());
-        self.module.instructions.push(instruction);
-        if self.names.insert(name, id).is_some() {
+    /// The attributes of a constant of this shape; its literal starts at byte offset `start`.
+    fn constant(&mut self, shape: ShapeId, start: usize) -> Parse<AttrId> {
+        let faults = self.faults.len();
+        let array = self.module.shape(shape).clone();
+        let literal = self.literal(&array)?;
+        let attrs = self.module.intern_attrs(Attrs::Constant(Arc::new(literal)));
+        if self.faults.len() == faults {
+            self.remember_literal(shape, start, self.behind, attrs);
+        }
+        Ok(attrs)
+    }
+
+    /// Adds an instruction under its name. Without a shape it gets that of a token for now.
+    fn define(&mut self, name: &str, at: Span, draft: Draft<'_>, shapeless: bool) -> Parse<HloId> {
+        let shape = match shapeless {
+            true => self.module.intern_shape(murre_components::hlo::Shape::Token),
+            false => draft.shape,
+        };
+        let id = self.module.push(Draft { shape, ..draft });
+        if !self.names.insert(&self.module, id, name) {
             let fault = self.diagnostic(&read::READ_DUPLICATE, at, format!("a second instruction '{name}'"));
             self.note(fault.on(name))?;
         }
-        Ok(())
+        Ok(id)
     }
 
     /// Steps over the operands and attributes of an instruction that nobody knows, and defines its name, so that its
     /// users are not faulted for it.
-    fn skip_rest(
-        &mut self,
-        computation: CompId,
-        name: &'a str,
-        at: Span,
-        written: Option<Shape>,
-    ) -> Parse<()> {
+    fn skip_rest(&mut self, name: &'a str, at: Span, written: Option<ShapeId>) -> Parse<HloId> {
         if !self.is(b'(') {
             return Err(self.unexpected("'('"));
         }
@@ -116,18 +131,9 @@ impl<'a> Parser<'a> {
             self.advance();
             self.raw_value()?;
         }
-        let placeholder = HloInstruction {
-            name: name.to_owned(),
-            op: HloOp::CustomCall,
-            shape: written.unwrap_or(Shape::Token),
-            operands: Vec::new(),
-            called: Vec::new(),
-            attrs: Attrs::CustomCall { target: String::new(), config: String::new() },
-            computation,
-            loc: Default::default(),
-            extra: Vec::new(),
-        };
-        self.define(name, at, placeholder)
+        let shape = written.unwrap_or(ShapeId::NONE);
+        let placeholder = Draft::new(name, HloOp::CustomCall, shape);
+        self.define(name, at, placeholder, written.is_none())
     }
 
     fn operands(&mut self, user: &str, operands: &mut Vec<HloId>) -> Parse<()> {
@@ -137,11 +143,12 @@ impl<'a> Parser<'a> {
                 self.expect(b',')?;
             }
             first = false;
-            let at = self.span();
-            let written = if self.at_shape() { Some(self.shape()?) } else { None };
+            let at = self.tok;
+            let written = if self.at_shape() { Some(self.shape_id()?) } else { None };
             let name = self.name("an operand")?;
-            let Some(&id) = self.names.get(name) else {
+            let Some(id) = self.names.get(&self.module, name) else {
                 let what = format!("operand '{name}' is not defined before '{user}'");
+                let at = self.lexer.span(&at);
                 let fault = self.diagnostic(&read::READ_UNDEFINED, at, what).on(user).found(name);
                 self.note(
                     fault.expected("an instruction that stands before its users in the same computation"),
@@ -149,12 +156,13 @@ impl<'a> Parser<'a> {
                 continue;
             };
             operands.push(id);
-            let actual = self.module.instructions.get(id.index()).map(|i| &i.shape);
-            if let (Some(written), Some(actual)) = (&written, actual)
-                && !written.same(actual)
+            let actual = self.module.inst(id).shape();
+            if let Some(written) = written
+                && !self.module.shape(written).same(actual)
             {
-                let (found, expected) = (written.to_string(), actual.to_string());
+                let (found, expected) = (self.module.shape(written).to_string(), actual.to_string());
                 let what = format!("operand '{name}' is written as {found}, but it is {expected}");
+                let at = self.lexer.span(&at);
                 let fault = self.diagnostic(&read::READ_OPERAND_SHAPE, at, what).on(user);
                 self.note(fault.found(found).expected(expected))?;
             }

@@ -108,14 +108,14 @@ impl<'a> Parser<'a> {
                 self.advance();
                 match counts.last_mut() {
                     Some(count) => *count += 1,
-                    None => return Ok(Literal::Array { shape: shape.clone(), data }),
+                    None => return Ok(Literal::Array { shape: shape.clone(), data: data.into() }),
                 }
                 if self.eat(b',') {
                     break;
                 }
             }
         }
-        Ok(Literal::Array { shape: shape.clone(), data })
+        Ok(Literal::Array { shape: shape.clone(), data: data.into() })
     }
 
     fn element(&mut self, ty: HloType, data: &mut Vec<u8>) -> Parse<()> {
@@ -136,7 +136,7 @@ impl<'a> Parser<'a> {
 
     fn real(&mut self, ty: HloType, data: &mut Vec<u8>) -> Parse<()> {
         let Tok::Word(text) = self.tok.tok else { return Err(self.unexpected("a value")) };
-        let at = self.span();
+        let at = self.tok;
         self.advance();
         let mut payload = None;
         if matches!(text, "nan" | "-nan") && self.eat(b'(') {
@@ -148,14 +148,15 @@ impl<'a> Parser<'a> {
             Err(NumberFault::Malformed) => {
                 let fault = self.diagnostic(
                     &read::READ_SYNTAX,
-                    at,
+                    self.lexer.span(&at),
                     format!("'{text}' is no value of type {}", ty.name()),
                 );
                 return Err(Box::new(fault.found(text).expected(format!("a value of type {}", ty.name()))));
             }
             Err(NumberFault::Range) => {
                 let what = format!("{text} does not fit {}", ty.name());
-                let fault = self.diagnostic(&read::READ_LITERAL_RANGE, at, what).found(text);
+                let fault =
+                    self.diagnostic(&read::READ_LITERAL_RANGE, self.lexer.span(&at), what).found(text);
                 self.note(fault.expected(format!("a value in the range of {}", ty.name())))?;
                 0
             }

@@ -1,5 +1,6 @@
-//! HLO text in, module out. This file reads what stands around instructions: the header, the stack-frame tables and
-//! the computations; [`instruction`], [`shape`], [`literal`] and [`attributes`] read the parts of a line.
+//! HLO text in, module out. This file has the parser's state and its smallest steps; [`header`] reads what stands around
+//! computations, [`computation`] what stands around instructions; [`instruction`], [`shape`], [`literal`] and
+//! [`attributes`] read the parts of a line, and [`line`] reads a line of the usual form in one go.
 //!
 //! A line's own faults (an unknown opcode, an undefined operand, a value out of range) are collected and reading goes
 //! on; where the text's structure breaks, reading stops, since what follows could only be guessed. Nothing here
@@ -7,18 +8,24 @@
 
 mod assemble;
 mod attributes;
+mod computation;
+mod header;
 mod instruction;
+mod line;
 mod literal;
+mod names;
 mod shape;
 
+pub(crate) use names::Names;
 pub(crate) use shape::MAX_TUPLE_DEPTH;
 
-use crate::hlo::lex::{Lexer, Tok, Token, unescape};
+use crate::hlo::lex::{Lexer, Tok, Token};
+use line::Cache;
 use murre_components::diag::{Code, Diagnostic, Span, codes::read};
 use murre_components::dtype::HloType;
 use murre_components::hash::{SeededMap, seeded_map};
-use murre_components::hlo::{Attrs, Computation, HloModule};
-use murre_components::ids::{CompId, HloId};
+use murre_components::hlo::HloModule;
+use murre_components::ids::CompId;
 
 /// A fault that ends reading.
 pub(crate) type Fault = Box<Diagnostic>;
@@ -27,22 +34,6 @@ pub(crate) type Parse<T> = Result<T, Fault>;
 
 /// After this many faults reading stops.
 const MAX_FAULTS: usize = 64;
-
-/// Where instructions come from: the four tables of a dump with metadata, by the numbers they have there.
-pub(crate) struct FrameTables {
-    files: SeededMap<i64, String>,
-    /// File and line.
-    locations: SeededMap<i64, (i64, i64)>,
-    frames: SeededMap<i64, i64>,
-}
-
-impl FrameTables {
-    /// File and line of a stack frame.
-    pub(crate) fn resolve(&self, frame: i64) -> Option<(&str, i64)> {
-        let (file, line) = self.locations.get(self.frames.get(&frame)?)?;
-        Some((self.files.get(file)?, *line))
-    }
-}
 
 pub(crate) struct Parser<'a> {
     lexer: Lexer<'a>,
@@ -53,13 +44,26 @@ pub(crate) struct Parser<'a> {
     module: HloModule,
     computations: SeededMap<&'a str, CompId>,
     /// The names of the computation being read.
-    names: SeededMap<&'a str, HloId>,
-    tables: FrameTables,
+    names: Names,
+    /// What was read before, by its text.
+    cache: Cache<'a>,
     faults: Vec<Diagnostic>,
 }
 
 /// Reads HLO text. `origin` names the input in diagnostics.
 pub fn read_text(text: &str, origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    read(text, origin, Cache::new())
+}
+
+/// Reads HLO text token by token, lines of the usual form too: what [`read_text`] must agree with.
+pub fn read_text_by_token(text: &str, origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
+    read(text, origin, Cache::off())
+}
+
+fn read<'a>(text: &'a str, origin: &'a str, cache: Cache<'a>) -> Result<HloModule, Vec<Diagnostic>> {
+    if let Some(fault) = super::too_large(text.len()) {
+        return Err(vec![fault.in_file(origin)]);
+    }
     let mut lexer = Lexer::new(text);
     let tok = lexer.next_token();
     let mut parser = Parser {
@@ -69,13 +73,14 @@ pub fn read_text(text: &str, origin: &str) -> Result<HloModule, Vec<Diagnostic>>
         origin,
         module: HloModule::default(),
         computations: seeded_map(),
-        names: seeded_map(),
-        tables: FrameTables { files: seeded_map(), locations: seeded_map(), frames: seeded_map() },
+        names: Names::default(),
+        cache,
         faults: Vec::new(),
     };
     if let Err(fault) = parser.module() {
         parser.faults.push(*fault);
     }
+    parser.module.shrink();
     if parser.faults.is_empty() { Ok(parser.module) } else { Err(parser.faults) }
 }
 
@@ -101,10 +106,7 @@ impl<'a> Parser<'a> {
     }
 
     fn diagnostic(&self, code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::error(code, message)
-            .in_file(self.origin)
-            .at(span)
-            .ordered(self.module.instructions.len() as u32)
+        Diagnostic::error(code, message).in_file(self.origin).at(span).ordered(self.module.len() as u32)
     }
 
     /// A fault at the current token.
@@ -212,7 +214,7 @@ impl<'a> Parser<'a> {
 
     /// The text of an attribute's value that nobody interprets: one word, text or balanced group, and what hangs on it
     /// (`[2,4]<=[8]`).
-    fn raw_value(&mut self) -> Parse<String> {
+    fn raw_value(&mut self) -> Parse<&'a str> {
         let start = self.tok.start;
         if !matches!(self.tok.tok, Tok::Word(_) | Tok::Str(_) | Tok::Punct(b'{' | b'[' | b'(' | b'%')) {
             return Err(self.unexpected("an attribute's value"));
@@ -227,175 +229,18 @@ impl<'a> Parser<'a> {
                 || self.lexer.slice(self.behind.saturating_sub(1), self.behind).ends_with([':', '=', '>'])
                     && matches!(self.tok.tok, Tok::Word(_) | Tok::Punct(b'{'));
             if !goes_on {
-                return Ok(self.lexer.slice(start, self.behind).to_owned());
+                return Ok(self.lexer.slice(start, self.behind));
             }
         }
-    }
-
-    fn module(&mut self) -> Parse<()> {
-        if self.tok.tok == Tok::End {
-            return Err(self.fault(&read::READ_EMPTY, "the input has no HLO in it"));
-        }
-        if self.tok.tok == Tok::Word("HloModule") {
-            self.advance();
-            self.module.name = self.name("the module's name")?.to_owned();
-            while self.eat(b',') {
-                let Tok::AttrName(name) = self.tok.tok else {
-                    return Err(self.unexpected("a module attribute"));
-                };
-                self.advance();
-                let value = self.raw_value()?;
-                self.module.extra.push((name.to_owned(), value));
-            }
-        }
-        while let Tok::Word(table @ ("FileNames" | "FunctionNames" | "FileLocations" | "StackFrames")) =
-            self.tok.tok
-        {
-            if !matches!(self.peek(), Tok::Word(w) if w.parse::<i64>().is_ok()) {
-                break;
-            }
-            self.advance();
-            self.table(table)?;
-        }
-        let mut entry: Option<CompId> = None;
-        while self.tok.tok != Tok::End {
-            let span = self.span();
-            let is_entry = self.tok.tok == Tok::Word("ENTRY");
-            if is_entry {
-                self.advance();
-            }
-            let id = self.computation()?;
-            if is_entry {
-                if entry.is_some() {
-                    let fault = self.diagnostic(&read::READ_ENTRY, span, "a second ENTRY computation");
-                    self.note(fault)?;
-                }
-                entry = Some(id);
-            }
-        }
-        match entry {
-            Some(id) => self.module.entry = id,
-            None if self.module.computations.is_empty() => {
-                let code = if self.faults.is_empty() { &read::READ_CUT } else { &read::READ_ENTRY };
-                return Err(self.fault(code, "the module has no computation"));
-            }
-            None => self.module.entry = CompId::new(self.module.computations.len() - 1),
-        }
-        Ok(())
-    }
-
-    fn table(&mut self, table: &str) -> Parse<()> {
-        while let Tok::Word(w) = self.tok.tok {
-            let Ok(number) = w.parse::<i64>() else { break };
-            self.advance();
-            if let Tok::Str(text) = self.tok.tok {
-                self.advance();
-                if table == "FileNames" {
-                    self.tables.files.insert(number, unescape(text));
-                }
-                continue;
-            }
-            self.expect(b'{')?;
-            let (mut file, mut line, mut location) = (0, 0, 0);
-            while !self.eat(b'}') {
-                let Tok::AttrName(key) = self.tok.tok else { return Err(self.unexpected("a field or '}'")) };
-                self.advance();
-                let value = self.int()?;
-                match key {
-                    "file_name_id" => file = value,
-                    "line" => line = value,
-                    "file_location_id" => location = value,
-                    _ => {}
-                }
-            }
-            match table {
-                "FileLocations" => drop(self.tables.locations.insert(number, (file, line))),
-                "StackFrames" => drop(self.tables.frames.insert(number, location)),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn computation(&mut self) -> Parse<CompId> {
-        let span = self.span();
-        let name = self.name("a computation")?;
-        if self.is(b'(') {
-            self.skip_group()?;
-            if self.tok.tok != Tok::Arrow {
-                return Err(self.unexpected("'->'"));
-            }
-            self.advance();
-            self.shape()?;
-        }
-        self.expect(b'{')?;
-        let id = CompId::new(self.module.computations.len());
-        self.names.clear();
-        let mut instructions = Vec::new();
-        let mut root = None;
-        while !self.eat(b'}') {
-            let span = self.span();
-            let is_root = self.tok.tok == Tok::Word("ROOT");
-            if is_root {
-                self.advance();
-            }
-            let instruction = self.instruction(id)?;
-            if is_root && root.replace(instruction).is_some() {
-                let fault =
-                    self.diagnostic(&read::READ_DUPLICATE, span, format!("a second ROOT in '{name}'"));
-                self.note(fault)?;
-            }
-            instructions.push(instruction);
-        }
-        while self.eat(b',') {
-            // execution_thread="x"
-            let Tok::AttrName(_) = self.tok.tok else {
-                return Err(self.unexpected("a computation attribute"));
-            };
-            self.advance();
-            self.raw_value()?;
-        }
-        let Some(&last) = instructions.last() else {
-            let fault = self.diagnostic(&read::READ_SYNTAX, span, format!("computation '{name}' is empty"));
-            return Err(Box::new(fault.expected("an instruction")));
-        };
-        let parameters = self.parameters(name, span, &instructions)?;
-        let computation =
-            Computation { name: name.to_owned(), instructions, parameters, root: root.unwrap_or(last) };
-        self.module.computations.push(computation);
-        if self.computations.insert(name, id).is_some() {
-            let fault =
-                self.diagnostic(&read::READ_DUPLICATE, span, format!("a second computation '{name}'"));
-            self.note(fault)?;
-        }
-        Ok(id)
-    }
-
-    /// The parameters by number: each number from 0 up exactly once.
-    fn parameters(&mut self, name: &str, span: Span, instructions: &[HloId]) -> Parse<Vec<HloId>> {
-        let mut numbered: Vec<(u32, HloId)> = Vec::new();
-        for &i in instructions {
-            if let Some(Attrs::Parameter { number }) =
-                self.module.instructions.get(i.index()).map(|x| &x.attrs)
-            {
-                numbered.push((*number, i));
-            }
-        }
-        numbered.sort();
-        if let Some(at) = (0..numbered.len()).find(|&i| numbered[i].0 as usize != i) {
-            let found: Vec<u32> = numbered.iter().map(|(n, _)| *n).collect();
-            let what = format!(
-                "the parameters of '{name}' are not numbered 0, 1, 2 ...: number {at} is not there once"
-            );
-            let fault = self.diagnostic(&read::READ_PARAMETERS, span, what);
-            self.note(fault.found(format!("{found:?}")))?;
-        }
-        Ok(numbered.into_iter().map(|(_, i)| i).collect())
     }
 }
 
 /// Whether a word cannot name an instruction: it reads as a type or as a literal.
 fn reserved(name: &str) -> bool {
+    // Types have short names without punctuation; most instructions have a number behind a dot.
+    if name.len() > 13 || name.bytes().any(|b| matches!(b, b'.' | b'_' | b'-')) {
+        return false;
+    }
     matches!(name, "true" | "false" | "inf" | "nan" | "ROOT" | "ENTRY")
         || name != "tuple" && HloType::from_name(name).is_some()
 }

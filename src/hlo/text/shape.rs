@@ -1,12 +1,13 @@
 //! Shapes of HLO text: `f32[2,<=3]{1,0:T(8,128)}`, `(f32[], (s32[2], pred[]))`, `token[]`.
 //!
-//! Tiles, memory spaces and element sizes in a layout are skipped: they do not change a program's meaning.
+//! Tiles, memory spaces and element sizes in a layout are kept as written: they do not change a program's meaning.
 
 use super::{Parse, Parser};
 use crate::hlo::lex::Tok;
 use murre_components::diag::codes::read;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Shape, UNBOUNDED};
+use murre_components::ids::ShapeId;
 
 /// Tuples may nest this deep: what walks or drops a shape recurses.
 pub(crate) const MAX_TUPLE_DEPTH: usize = 64;
@@ -19,6 +20,15 @@ impl<'a> Parser<'a> {
             Tok::Word(_) => self.peek() == Tok::Punct(b'['),
             _ => false,
         }
+    }
+
+    /// A shape in the module's table.
+    pub(super) fn shape_id(&mut self) -> Parse<ShapeId> {
+        let start = self.tok.start;
+        let shape = self.shape()?;
+        let id = self.module.intern_shape(shape);
+        self.remember_shape(start, self.behind, id);
+        Ok(id)
     }
 
     /// A shape.
@@ -84,11 +94,12 @@ impl<'a> Parser<'a> {
         if !dynamic.contains(&true) {
             dynamic.clear();
         }
-        let layout = if self.at_layout() { self.layout(dims.len())? } else { Vec::new() };
+        let (layout, layout_note) =
+            if self.at_layout() { self.layout(dims.len())? } else { Default::default() };
         Ok(match ty {
             HloType::Token => Shape::Token,
             HloType::Opaque => Shape::Opaque,
-            _ => Shape::Array(ArrayShape { ty, dims, dynamic, layout }),
+            _ => Shape::Array(ArrayShape { ty, dims, dynamic, layout, layout_note }),
         })
     }
 
@@ -102,7 +113,7 @@ impl<'a> Parser<'a> {
             }
     }
 
-    fn layout(&mut self, rank: usize) -> Parse<Vec<i64>> {
+    fn layout(&mut self, rank: usize) -> Parse<(Vec<i64>, Box<str>)> {
         let at = self.span();
         self.expect(b'{')?;
         let mut order = Vec::new();
@@ -118,13 +129,17 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        if self.eat(b':') {
+        let mut note = "";
+        if self.is(b':') {
+            self.advance();
+            let start = self.tok.start;
             while !self.is(b'}') {
                 if matches!(self.tok.tok, Tok::End | Tok::Open(_) | Tok::Bad(_)) {
                     return Err(self.unexpected("'}'"));
                 }
                 self.advance();
             }
+            note = self.lexer.slice(start, self.behind);
         }
         self.expect(b'}')?;
         if order.len() != rank
@@ -132,7 +147,7 @@ impl<'a> Parser<'a> {
         {
             return Err(self.bad_layout(at, rank));
         }
-        Ok(order)
+        Ok((order, note.into()))
     }
 
     fn bad_layout(&self, at: murre_components::diag::Span, rank: usize) -> super::Fault {

@@ -8,18 +8,18 @@ use murre_components::hlo::{HloModule, HloOp};
 
 /// The pass.
 pub fn refuse_dynamic_extents(module: Res<HloModule>, diagnostics: Res<Diagnostics>) {
-    for (k, inst) in module.instructions.iter().enumerate() {
-        let dynamic = inst.shape.leaves().iter().any(|s| s.array().is_some_and(|a| a.has_dynamic()))
-            || inst.shape.array().is_some_and(|a| a.has_dynamic());
+    for (k, inst) in module.insts().enumerate() {
+        let dynamic = inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| a.has_dynamic()))
+            || inst.shape().array().is_some_and(|a| a.has_dynamic());
         if dynamic || matches!(inst.op, HloOp::SetDimensionSize | HloOp::DynamicReshape) {
             diagnostics.push(
                 Diagnostic::error(
                     &LOWER_DYNAMIC_SHAPE,
-                    format!("{} has a dimension whose extent is known only at run time", inst.name),
+                    format!("{} has a dimension whose extent is known only at run time", inst.name()),
                 )
-                .on(inst.name.clone())
+                .on(inst.name())
                 .from_source(inst.source())
-                .found(inst.shape.to_string())
+                .found(inst.shape().to_string())
                 .expected("static extents")
                 .help("pad to the bound and mask, or evaluate the module with `murre eval`")
                 .ordered(k as u32),

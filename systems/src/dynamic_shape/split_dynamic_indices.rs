@@ -8,7 +8,7 @@
 //! Facts: `spec/ir.md 1.4`.
 
 use bevy_ecs::prelude::*;
-use murre_components::hlo::{ArrayShape, Attrs, HloInstruction, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, Draft, HloInst, HloModule, HloOp, Shape};
 use murre_components::ids::HloId;
 
 /// Number of operands before the indices.
@@ -20,69 +20,48 @@ fn leading(op: HloOp) -> Option<usize> {
     }
 }
 
-fn vector_index(module: &HloModule, inst: &HloInstruction) -> Option<(usize, ArrayShape)> {
+fn vector_index(module: &HloModule, inst: HloInst<'_>) -> Option<(usize, ArrayShape)> {
     let at = leading(inst.op)?;
-    let shape = module.inst(*inst.operands.get(at)?).shape.array()?;
-    (inst.operands.len() == at + 1 && shape.rank() == 1).then(|| (at, shape.clone()))
+    let shape = module.inst(*inst.operands().get(at)?).shape().array()?;
+    (inst.operands().len() == at + 1 && shape.rank() == 1).then(|| (at, shape.clone()))
 }
 
 /// The pass.
 pub fn split_dynamic_indices(mut module: ResMut<HloModule>) {
-    if !module.instructions.iter().any(|i| vector_index(&module, i).is_some()) {
+    if !module.insts().any(|i| vector_index(&module, i).is_some()) {
         return;
     }
     let old = std::mem::take(&mut *module);
     let mut out = crate::simplify::rebuild::Rebuild::new(&old);
     for (index, comp) in old.computations.iter().enumerate() {
-        let mut instructions: Vec<HloId> = Vec::with_capacity(comp.instructions.len());
-        for &id in &comp.instructions {
+        for id in comp.instructions.iter() {
             let inst = old.inst(id);
             let Some((at, shape)) = vector_index(&old, inst) else {
-                instructions.push(out.copy(&old, id));
+                out.copy(&old, id);
                 continue;
             };
-            let vector = out.moved[inst.operands[at].index()];
-            let mut scalars = Vec::new();
+            let vector = out.moved[inst.operands()[at].index()];
+            let mut operands: Vec<HloId> =
+                inst.operands()[..at].iter().map(|o| out.moved[o.index()]).collect();
             for d in 0..shape.dims[0] {
-                let piece = |shape: ArrayShape, op, operand, attrs, suffix: &str| HloInstruction {
-                    name: format!("{}.{suffix}{d}", inst.name),
-                    op,
-                    shape: Shape::Array(shape),
-                    operands: vec![operand],
-                    called: Vec::new(),
-                    attrs,
-                    computation: out.next_computation(),
-                    loc: inst.loc.clone(),
-                    extra: Vec::new(),
+                let mut piece = |dims: Vec<i64>, op, operand, attrs, suffix: &str| {
+                    let name = format!("{}.{suffix}{d}", inst.name());
+                    let shape = out.module.intern_shape(Shape::Array(ArrayShape::new(shape.ty, dims)));
+                    let attrs = out.module.intern_attrs(attrs);
+                    let draft = Draft::new(&name, op, shape);
+                    let (line, column) = inst.text_place().unwrap_or((0, 0));
+                    let metadata = inst.draft().metadata;
+                    let column = column as u16;
+                    out.push(Draft { operands: &[operand], attrs, metadata, line, column, ..draft })
                 };
-                let (start, limit) = (vec![d], vec![d + 1]);
-                let cut = piece(
-                    ArrayShape::new(shape.ty, vec![1]),
-                    HloOp::Slice,
-                    vector,
-                    Attrs::Slice { start, limit, stride: vec![1] },
-                    "index",
-                );
-                let scalar = piece(
-                    ArrayShape::new(shape.ty, vec![]),
-                    HloOp::Reshape,
-                    HloId::NONE,
-                    Attrs::None,
-                    "start",
-                );
-                let cut = out.push(cut);
-                let scalar = out.push(HloInstruction { operands: vec![cut], ..scalar });
-                instructions.extend([cut, scalar]);
-                scalars.push(scalar);
+                let cut = Attrs::Slice { start: vec![d], limit: vec![d + 1], stride: vec![1] };
+                let cut = piece(vec![1], HloOp::Slice, vector, cut, "index");
+                operands.push(piece(vec![], HloOp::Reshape, cut, Attrs::None, "start"));
             }
-            let new = out.copy(&old, id);
-            let operands = &mut out.module.instructions[new.index()].operands;
-            operands.truncate(at);
-            operands.extend(scalars);
-            instructions.push(new);
+            out.copy_with(&old, id, &operands);
         }
         let root = out.moved[comp.root.index()];
-        out.finish(&old, murre_components::ids::CompId::new(index), instructions, root);
+        out.finish(&old, murre_components::ids::CompId::new(index), root);
     }
     *module = out.module;
 }

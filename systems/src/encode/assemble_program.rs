@@ -24,14 +24,12 @@ struct Names<'a> {
 
 impl Names<'_> {
     fn number(&mut self, hlo: HloId) -> u32 {
-        let (Some(n), Some(inst)) =
-            (self.number.get_mut(hlo.index()), self.module.instructions.get(hlo.index()))
-        else {
+        let (Some(n), Some(inst)) = (self.number.get_mut(hlo.index()), self.module.get(hlo)) else {
             return u32::MAX;
         };
         if *n == u32::MAX {
             *n = self.out.names.len() as u32;
-            self.out.names.push(inst.name.clone());
+            self.out.names.push(inst.name().to_owned());
             self.out.sources.push(inst.source().unwrap_or_default());
         }
         *n
@@ -44,9 +42,7 @@ fn var_name(head: &LocHead, from: &LocFrom, id: u32, signature: &Signature, modu
     let named = match head.kind {
         VarKind::Input => leaf(&signature.inputs),
         VarKind::Output => leaf(&signature.outputs),
-        VarKind::Const | VarKind::Internal => {
-            module.instructions.get(from.hlo.index()).map(|h| h.name.clone())
-        }
+        VarKind::Const | VarKind::Internal => module.get(from.hlo).map(|h| h.name().to_owned()),
     };
     named.unwrap_or_else(|| format!("var{id}"))
 }
@@ -146,11 +142,8 @@ pub fn assemble_program(
     p.queues = columns!(queues).iter().map(|q| Queue { name: queue_name(q), engine: q.engine }).collect();
     let entry = |b: &BlockHead| BlockEntry { queue: b.queue.0, first: b.first.0, count: b.count };
     p.blocks = columns!(blocks).iter().map(entry).collect();
-    let mut names = Names {
-        module: &module,
-        number: vec![u32::MAX; module.instructions.len()],
-        out: Provenance::default(),
-    };
+    let mut names =
+        Names { module: &module, number: vec![u32::MAX; module.len()], out: Provenance::default() };
     for k in 0..5 {
         names.out.streams[k] = encoded.from[k].iter().map(|h| names.number(*h)).collect();
     }

@@ -30,7 +30,7 @@ struct Bench {
 impl Bench {
     fn new(target: Target, levels: u8) -> Self {
         let o = CompileOptions { target, dge_levels: DgeLevels(levels), verify: true, ..Default::default() };
-        let c = Compiler::new(HloModule { name: "t".into(), ..Default::default() }, o);
+        let c = Compiler::new(HloModule::default(), o);
         let s = Staging::new(&c.world);
         Bench { c, s, order: Vec::new(), drams: 0, dynamic: Vec::new() }
     }

@@ -8,7 +8,7 @@ use super::uses::leaf_count;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Direction, HloInstruction, HloOp};
+use murre_components::hlo::{Direction, HloInst, HloOp};
 use murre_components::ids::*;
 use murre_components::penguin::{NodeKind, NodeScalars};
 
@@ -21,17 +21,17 @@ enum Home {
 
 impl Lower<'_> {
     /// Lowers a conditional. `operands` are the leaves of the selector and of each branch's argument, in order.
-    pub fn conditional(&mut self, inst: &HloInstruction, operands: &[Leaf]) -> Lowered<Vec<Leaf>> {
+    pub fn conditional(&mut self, inst: HloInst<'_>, operands: &[Leaf]) -> Lowered<Vec<Leaf>> {
         let operands = &self.hoisted(operands)?;
         let Some(selector) = operands.first() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "conditional without a selector");
         };
         let pred = selector.ty() == HloType::Pred;
-        let branches = inst.called.clone();
+        let branches = inst.called();
         let mut arguments = Vec::with_capacity(branches.len());
         let mut at = 1;
-        for operand in inst.operands.iter().skip(1) {
-            let n = leaf_count(&self.module.inst(*operand).shape);
+        for operand in inst.operands().iter().skip(1) {
+            let n = leaf_count(self.module.inst(*operand).shape());
             arguments.push(operands[at..at + n].to_vec());
             at += n;
         }
@@ -47,8 +47,8 @@ impl Lower<'_> {
         }
         let mut homes = Vec::new();
         let mut results = Vec::new();
-        let shapes: Vec<_> = match &inst.shape {
-            murre_components::hlo::Shape::Tuple(_) => inst.shape.leaves().into_iter().cloned().collect(),
+        let shapes: Vec<_> = match inst.shape() {
+            murre_components::hlo::Shape::Tuple(_) => inst.shape().leaves().into_iter().cloned().collect(),
             one => vec![one.clone()],
         };
         for shape in &shapes {
@@ -77,7 +77,7 @@ impl Lower<'_> {
             }
         }
         let count = branches.len();
-        for (k, branch) in branches.into_iter().enumerate() {
+        for (k, &branch) in branches.iter().enumerate() {
             let guard = self.guard(index, k, count, pred);
             self.guarded(guard, branch, &arguments[k], &homes)?;
         }

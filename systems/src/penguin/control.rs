@@ -10,7 +10,7 @@ use super::uses::{Uses, element_offset, leaf_count};
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInstruction, HloOp};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
 use murre_components::ids::*;
 use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{NodeKind, NodeScalars};
@@ -38,9 +38,9 @@ struct Counting {
 
 impl Lower<'_> {
     /// Lowers a while.
-    pub fn while_loop(&mut self, inst: &HloInstruction, init: &[Leaf]) -> Lowered<Vec<Leaf>> {
+    pub fn while_loop(&mut self, inst: HloInst<'_>, init: &[Leaf]) -> Lowered<Vec<Leaf>> {
         let init = &self.hoisted(init)?;
-        let [body, condition] = inst.called.as_slice() else {
+        let [body, condition] = inst.called() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "while without a body and a condition");
         };
         let (body, condition) = (*body, *condition);
@@ -178,8 +178,8 @@ impl Lower<'_> {
             match inst.op {
                 HloOp::Tuple => {
                     let mut found = None;
-                    for &operand in &inst.operands {
-                        let n = leaf_count(&self.module.inst(operand).shape);
+                    for &operand in inst.operands() {
+                        let n = leaf_count(self.module.inst(operand).shape());
                         if k < n {
                             found = Some(operand);
                             break;
@@ -190,9 +190,9 @@ impl Lower<'_> {
                 }
                 HloOp::GetTupleElement => {
                     k += element_offset(self.module, id);
-                    id = inst.operands[0];
+                    id = inst.operands()[0];
                 }
-                HloOp::Copy | HloOp::OptimizationBarrier => id = inst.operands[0],
+                HloOp::Copy | HloOp::OptimizationBarrier => id = inst.operands()[0],
                 _ => return None,
             }
         }
@@ -203,11 +203,11 @@ impl Lower<'_> {
     fn counting(&self, body: CompId, condition: CompId, invariant: &[bool]) -> Option<Counting> {
         let cond = self.module.comp(condition);
         let root = self.module.inst(cond.root);
-        let Attrs::Compare { direction, .. } = root.attrs else { return None };
+        let Attrs::Compare { direction, .. } = root.attrs() else { return None };
         if root.op != HloOp::Compare {
             return None;
         }
-        let (left, right) = (root.operands[0], root.operands[1]);
+        let (left, right) = (root.operands()[0], root.operands()[1]);
         let (counter, bound, inclusive) = match direction {
             Direction::Lt => (left, right, false),
             Direction::Le => (left, right, true),
@@ -216,7 +216,7 @@ impl Lower<'_> {
             _ => return None,
         };
         let leaf = self.parameter_leaf(counter, 0, cond.parameters[0])?;
-        let shape = self.module.inst(counter).shape.array()?;
+        let shape = self.module.inst(counter).shape().array()?;
         if shape.ty != HloType::S32 || shape.rank() != 0 || invariant[leaf] {
             return None;
         }
@@ -230,10 +230,10 @@ impl Lower<'_> {
                 continue;
             }
             let inst = self.module.inst(id);
-            if inst.shape.array().is_none_or(|s| s.elements() != 1) || inst.op == HloOp::While {
+            if inst.shape().array().is_none_or(|s| s.elements() != 1) || inst.op == HloOp::While {
                 return None;
             }
-            pending.extend(&inst.operands);
+            pending.extend(inst.operands());
         }
         // The body adds a constant.
         let comp = self.module.comp(body);
@@ -242,12 +242,12 @@ impl Lower<'_> {
         if add.op != HloOp::Add {
             return None;
         }
-        let constant = |id: HloId| match &self.module.inst(id).attrs {
+        let constant = |id: HloId| match self.module.inst(id).attrs() {
             Attrs::Constant(l) => Some(super::leaf::integer(HloType::S32, le_bits(l.bytes()))),
             _ => None,
         };
         let own = |id: HloId| self.parameter_leaf(id, 0, comp.parameters[0]) == Some(leaf);
-        let step = match (add.operands[0], add.operands[1]) {
+        let step = match (add.operands()[0], add.operands()[1]) {
             (a, b) if own(a) => constant(b)?,
             (a, b) if own(b) => constant(a)?,
             _ => return None,
@@ -261,8 +261,8 @@ impl Lower<'_> {
         match inst.op {
             HloOp::Tuple => {
                 let mut k = k;
-                for &operand in &inst.operands {
-                    let n = leaf_count(&self.module.inst(operand).shape);
+                for &operand in inst.operands() {
+                    let n = leaf_count(self.module.inst(operand).shape());
                     if k < n {
                         return (n == 1).then_some(operand);
                     }
@@ -270,7 +270,7 @@ impl Lower<'_> {
                 }
                 None
             }
-            _ if leaf_count(&inst.shape) == 1 => Some(root),
+            _ if leaf_count(inst.shape()) == 1 => Some(root),
             _ => None,
         }
     }
@@ -439,7 +439,7 @@ impl Lower<'_> {
         let mut needed = vec![wanted];
         let mut k = 0;
         while k < needed.len() {
-            for operand in &module.inst(needed[k]).operands {
+            for operand in module.inst(needed[k]).operands() {
                 if !needed.contains(operand) {
                     needed.push(*operand);
                 }
@@ -449,7 +449,7 @@ impl Lower<'_> {
         self.enter_reading(computation, parameter, |this| {
             let order = module.comp(computation).instructions.iter();
             for id in order.filter(|id| needed.contains(id)) {
-                this.lower_instruction(*id)?;
+                this.lower_instruction(id)?;
             }
             Ok(())
         })?;

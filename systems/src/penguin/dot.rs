@@ -7,7 +7,7 @@ use super::view::{Layout, View, row_major};
 use murre_components::bir::Space;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::{DType, HloType};
-use murre_components::hlo::{Attrs, HloInstruction, HloOp};
+use murre_components::hlo::{Attrs, HloInst, HloOp};
 use murre_components::penguin::{AccessMode, NodeKind, NodeScalars};
 use murre_components::program::VarKind;
 
@@ -24,8 +24,8 @@ struct Side {
 
 impl Lower<'_> {
     /// Lowers a dot.
-    pub fn dot(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Dot(d)) = (inst.shape.array(), &inst.attrs) else {
+    pub fn dot(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let (Some(shape), Attrs::Dot(d)) = (inst.shape().array(), inst.attrs()) else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "dot without dimension numbers");
         };
         let float = |t: HloType| matches!(t, HloType::F32 | HloType::Bf16 | HloType::F16);

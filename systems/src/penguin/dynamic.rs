@@ -11,7 +11,7 @@ use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, merged, row_m
 use arrayvec::ArrayVec;
 use murre_components::bir::{ApPattern, Expr, Space};
 use murre_components::diag::codes::lower as codes;
-use murre_components::hlo::{HloInstruction, HloOp};
+use murre_components::hlo::{HloInst, HloOp};
 use murre_components::ids::{HloId, LocId};
 use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{
@@ -92,8 +92,8 @@ impl Lower<'_> {
     }
 
     /// Lowers a dynamic-slice.
-    pub fn dynamic_slice(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let Some(shape) = inst.shape.array() else {
+    pub fn dynamic_slice(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let Some(shape) = inst.shape().array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "dynamic-slice of a tuple");
         };
         let sizes = extents(shape);
@@ -132,13 +132,8 @@ impl Lower<'_> {
     }
 
     /// Lowers a dynamic-update-slice: in place where the operand dies here and may be overwritten, else on a copy.
-    pub fn dynamic_update_slice(
-        &mut self,
-        id: HloId,
-        inst: &HloInstruction,
-        leaves: &[&Leaf],
-    ) -> Lowered<Leaf> {
-        let Some(shape) = inst.shape.array() else {
+    pub fn dynamic_update_slice(&mut self, id: HloId, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let Some(shape) = inst.shape().array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "dynamic-update-slice of a tuple");
         };
         let dims = extents(shape);

@@ -6,7 +6,7 @@ use super::lower::{Lower, Lowered, extents};
 use super::view::{Layout, View, row_major};
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::{DType, HloType};
-use murre_components::hlo::{Attrs, HloInstruction, HloOp};
+use murre_components::hlo::{Attrs, HloInst, HloOp};
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeHead, NodeKind, NodeScalars};
 
@@ -80,8 +80,8 @@ fn clean(leaf: &Leaf) -> bool {
 
 impl Lower<'_> {
     /// Lowers an elementwise operation on tiles.
-    pub fn elementwise(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let Some(shape) = inst.shape.array() else {
+    pub fn elementwise(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let Some(shape) = inst.shape().array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} of a tuple", inst.op.name()));
         };
         let operand_ty = if inst.op == HloOp::Select { leaves[1].ty() } else { leaves[0].ty() };
@@ -95,7 +95,7 @@ impl Lower<'_> {
             return self.convert(inst, leaves[0], shape.ty);
         }
         let dims = extents(shape);
-        if matches!(&inst.attrs, Attrs::Compare { total_order: true, .. }) && operand_ty.is_float() {
+        if matches!(inst.attrs(), Attrs::Compare { total_order: true, .. }) && operand_ty.is_float() {
             return self
                 .refuse(&codes::LOWER_UNSUPPORTED_OP, "a total-order comparison of floats is not lowered");
         }
@@ -105,7 +105,7 @@ impl Lower<'_> {
             let raised = self.emit(HloOp::Maximum, 0, &[&low, leaves[1]], shape.ty, &dims)?;
             return self.emit(HloOp::Minimum, 0, &[&raised, &high], shape.ty, &dims);
         }
-        let sub = match &inst.attrs {
+        let sub = match inst.attrs() {
             Attrs::Compare { direction, .. } => *direction as u8,
             _ => 0,
         };
@@ -140,7 +140,7 @@ impl Lower<'_> {
     }
 
     /// Element type conversion.
-    fn convert(&mut self, inst: &HloInstruction, leaf: &Leaf, ty: HloType) -> Lowered<Leaf> {
+    fn convert(&mut self, inst: HloInst<'_>, leaf: &Leaf, ty: HloType) -> Lowered<Leaf> {
         let from = leaf.ty();
         let dims = leaf.extents();
         if from == ty {
@@ -202,8 +202,8 @@ impl Lower<'_> {
     }
 
     /// Iota along `dimension`: generated once along a partition, then viewed.
-    pub fn iota(&mut self, inst: &HloInstruction) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Iota { dimension }) = (inst.shape.array(), &inst.attrs) else {
+    pub fn iota(&mut self, inst: HloInst<'_>) -> Lowered<Leaf> {
+        let (Some(shape), Attrs::Iota { dimension }) = (inst.shape().array(), inst.attrs()) else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "iota without a dimension");
         };
         let dims = extents(shape);

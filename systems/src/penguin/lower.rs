@@ -90,7 +90,7 @@ impl<'m> Lower<'m> {
             constants: Vec::new(),
             constant_locs: seeded_map(),
             locs: Vec::new(),
-            values: vec![Vec::new(); module.instructions.len()],
+            values: vec![Vec::new(); module.len()],
             uses: Vec::new(),
             axes: Vec::new(),
             current: HloId::NONE,
@@ -105,7 +105,7 @@ impl<'m> Lower<'m> {
         let mut d = Diagnostic::error(code, message).ordered(self.current.0);
         if self.current.is_some() {
             let inst = self.module.inst(self.current);
-            d = d.on(inst.name.clone()).from_source(inst.source());
+            d = d.on(inst.name()).from_source(inst.source());
         }
         Err(Box::new(d))
     }

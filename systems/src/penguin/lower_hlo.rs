@@ -22,7 +22,7 @@ use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
 use murre_components::diag::{Diagnostic, Diagnostics, Severity};
-use murre_components::hlo::{Attrs, HloInstruction, HloModule, HloOp, Shape};
+use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, Shape};
 use murre_components::hlo_table::HloHome;
 use murre_components::ids::*;
 use murre_components::penguin::*;
@@ -74,7 +74,7 @@ impl Lower<'_> {
         let entry = module.entry_comp();
         self.uses.push(Uses::count(module, module.entry));
         let mut signature = Signature::default();
-        let root_shape = &module.inst(entry.root).shape;
+        let root_shape = module.inst(entry.root).shape();
         self.outputs = vec![LocId::NONE; leaf_count(root_shape)];
         for (k, leaf) in leaves_of(root_shape).into_iter().enumerate() {
             signature.outputs.push(signature_leaf(format!("out{k}"), leaf));
@@ -85,11 +85,11 @@ impl Lower<'_> {
                 Ok(leaves) => self.values[p.index()] = leaves,
                 Err(d) => {
                     faults.push(*d);
-                    self.values[p.index()] = stand_in(&module.inst(p).shape);
+                    self.values[p.index()] = stand_in(module.inst(p).shape());
                 }
             }
         }
-        for &id in &entry.instructions {
+        for id in entry.instructions.iter() {
             if let Err(d) = self.lower_instruction(id) {
                 // Go on with a value of the right shape: one compilation reports every refusal.
                 if !faults.iter().any(|f| f.code == d.code && f.instruction == d.instruction) {
@@ -97,7 +97,7 @@ impl Lower<'_> {
                 }
                 self.axes.clear();
                 self.uses.truncate(1);
-                self.values[id.index()] = stand_in(&module.inst(id).shape);
+                self.values[id.index()] = stand_in(module.inst(id).shape());
             }
         }
         if faults.iter().all(|d| d.severity != Severity::Error) {
@@ -113,7 +113,7 @@ impl Lower<'_> {
     /// outside every loop.
     fn entry_parameter(&mut self, id: HloId, signature: &mut Signature) -> Lowered<Vec<Leaf>> {
         let inst = self.module.inst(id);
-        let shapes = leaves_of(&inst.shape);
+        let shapes = leaves_of(inst.shape());
         let many = shapes.len() > 1;
         let mut leaves = Vec::with_capacity(shapes.len());
         for (k, shape) in shapes.iter().enumerate() {
@@ -128,7 +128,7 @@ impl Lower<'_> {
             if let Some(row) = self.staging.locs.last_mut() {
                 row.from.ordinal = signature.inputs.len() as u32;
             }
-            let name = if many { format!("{}.{k}", inst.name) } else { inst.name.clone() };
+            let name = if many { format!("{}.{k}", inst.name()) } else { inst.name().to_owned() };
             signature.inputs.push(signature_leaf(name, shape));
             let view = self.whole_view(loc, array.ty, &dims);
             if dims.is_empty() && fits_register(array.ty) {
@@ -161,7 +161,7 @@ impl Lower<'_> {
     /// Lowers the instructions of a computation whose parameters are bound.
     pub fn lower_computation(&mut self, computation: CompId) -> Lowered<()> {
         let module = self.module;
-        for &id in &module.comp(computation).instructions {
+        for id in module.comp(computation).instructions.iter() {
             self.lower_instruction(id)?;
         }
         Ok(())
@@ -174,7 +174,7 @@ impl Lower<'_> {
             return Ok(());
         }
         self.current = id;
-        let array = inst.shape.array().filter(|a| a.elements() == 0 && inst.op != HloOp::GetTupleElement);
+        let array = inst.shape().array().filter(|a| a.elements() == 0 && inst.op != HloOp::GetTupleElement);
         if let Some(array) = array {
             // Nothing to compute: an array without elements.
             self.values[id.index()] = vec![Leaf::Splat { ty: array.ty, bits: 0, dims: extents(array) }];
@@ -184,14 +184,14 @@ impl Lower<'_> {
             return self.lower_transparent(id, inst);
         }
         let operands: Vec<Leaf> =
-            inst.operands.iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect();
+            inst.operands().iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect();
         for leaf in &operands {
             if let Leaf::View(v) = leaf {
                 self.locs[v.loc.index()].remaining -= 1;
             }
         }
         let leaves: Vec<&Leaf> = operands.iter().collect();
-        let result = match (inst.op, &inst.attrs) {
+        let result = match (inst.op, inst.attrs()) {
             (HloOp::Constant, Attrs::Constant(literal)) => vec![self.literal(literal)?],
             (HloOp::While, _) => self.while_loop(inst, &operands)?,
             (HloOp::Conditional, _) => self.conditional(inst, &operands)?,
@@ -204,7 +204,7 @@ impl Lower<'_> {
             (HloOp::Pad, _) => vec![self.pad(inst, &leaves)?],
             (HloOp::AfterAll, _) => vec![Leaf::Token],
             _ if self.is_scalar_op(inst, &leaves) => {
-                let shape = inst.shape.array().map(|s| (s.ty, extents(s)));
+                let shape = inst.shape().array().map(|s| (s.ty, extents(s)));
                 let value = self.scalar_op(inst, &leaves)?;
                 shape.into_iter().map(|(ty, dims)| value.leaf(ty, dims)).collect()
             }
@@ -220,19 +220,19 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn lower_transparent(&mut self, id: HloId, inst: &HloInstruction) -> Lowered<()> {
+    fn lower_transparent(&mut self, id: HloId, inst: HloInst<'_>) -> Lowered<()> {
         let result = match inst.op {
             HloOp::Tuple => {
-                inst.operands.iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect()
+                inst.operands().iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect()
             }
             HloOp::GetTupleElement => {
                 let offset = element_offset(self.module, id);
-                let n = leaf_count(&inst.shape);
-                self.values[inst.operands[0].index()][offset..offset + n].to_vec()
+                let n = leaf_count(inst.shape());
+                self.values[inst.operands()[0].index()][offset..offset + n].to_vec()
             }
-            HloOp::Copy | HloOp::OptimizationBarrier => self.values[inst.operands[0].index()].clone(),
+            HloOp::Copy | HloOp::OptimizationBarrier => self.values[inst.operands()[0].index()].clone(),
             _ => {
-                let before = self.values[inst.operands[0].index()][0].clone();
+                let before = self.values[inst.operands()[0].index()][0].clone();
                 let after = self.shape_op(inst, &before)?;
                 // A reshape that had to copy moves its readers to the copy.
                 if let (Leaf::View(b), Leaf::View(a)) = (&before, &after)

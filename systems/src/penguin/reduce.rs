@@ -7,7 +7,7 @@ use super::view::{Layout, View, engine_pattern, merged, row_major, split_at};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInstruction, HloOp};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
 use murre_components::ids::CompId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeOperand, NodeScalars};
 
@@ -24,18 +24,18 @@ impl Lower<'_> {
             HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply | HloOp::And | HloOp::Or
         );
         let on_parameters = comp.parameters.len() == 2
-            && root.operands.len() == 2
-            && comp.parameters.iter().all(|p| root.operands.contains(p));
+            && root.operands().len() == 2
+            && comp.parameters.iter().all(|p| root.operands().contains(p));
         (binary && on_parameters).then_some(root.op)
     }
 
     /// Lowers a one-operand reduction.
-    pub fn reduce(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Dimensions(reduced)) = (inst.shape.array(), &inst.attrs) else {
+    pub fn reduce(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let (Some(shape), Attrs::Dimensions(reduced)) = (inst.shape().array(), inst.attrs()) else {
             return self
                 .refuse(&codes::LOWER_UNSUPPORTED_OP, "a reduction of several operands is not lowered");
         };
-        let Some(op) = inst.called.first().and_then(|c| self.monoid(*c)) else {
+        let Some(op) = inst.called().first().and_then(|c| self.monoid(*c)) else {
             return self.refuse(
                 &codes::LOWER_UNSUPPORTED_OP,
                 "a reduction whose computation is not one of add, multiply, maximum, minimum, and, or is not lowered",

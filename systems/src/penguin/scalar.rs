@@ -8,7 +8,7 @@ use super::lower::{Lower, Lowered, type_range};
 use murre_components::bir::RegRole;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInstruction, HloOp};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
 use murre_components::ids::RegId;
 use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{NodeKind, NodeScalars};
@@ -30,8 +30,8 @@ pub enum Scalar {
 impl Lower<'_> {
     /// Whether `inst` can run on register ALUs: one element, an integer type that a register holds, and operands
     /// that are control scalars or constants.
-    pub fn is_scalar_op(&self, inst: &HloInstruction, leaves: &[&Leaf]) -> bool {
-        let Some(shape) = inst.shape.array() else { return false };
+    pub fn is_scalar_op(&self, inst: HloInst<'_>, leaves: &[&Leaf]) -> bool {
+        let Some(shape) = inst.shape().array() else { return false };
         let supported = matches!(
             inst.op,
             HloOp::Abs
@@ -227,8 +227,8 @@ impl Lower<'_> {
     }
 
     /// Lowers a scalar operation.
-    pub fn scalar_op(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Scalar> {
-        let ty = inst.shape.array().map_or(HloType::S32, |s| s.ty);
+    pub fn scalar_op(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Scalar> {
+        let ty = inst.shape().array().map_or(HloType::S32, |s| s.ty);
         let operand_ty = leaves.first().map_or(ty, |l| l.ty());
         let tag = if operand_ty.is_signed_int() { SIGNED } else { UNSIGNED };
         let mut s = Vec::with_capacity(leaves.len());
@@ -293,7 +293,7 @@ impl Lower<'_> {
                 let q = self.range(low);
                 self.alu(AluOp::Min, low, s[2], tag, (q.0.min(r[2].0), q.1.min(r[2].1)))
             }
-            HloOp::Compare => match &inst.attrs {
+            HloOp::Compare => match inst.attrs() {
                 Attrs::Compare { direction, .. } => self.compare(*direction, s[0], s[1], tag),
                 _ => return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "compare without a direction"),
             },
@@ -404,7 +404,7 @@ pub fn wrap(ty: HloType, v: i64) -> i64 {
 }
 
 /// Constant folding of the exact operations.
-fn fold(inst: &HloInstruction, ty: HloType, s: &[Scalar]) -> Option<i64> {
+fn fold(inst: HloInst<'_>, ty: HloType, s: &[Scalar]) -> Option<i64> {
     let mut c = Vec::with_capacity(s.len());
     for x in s {
         match x {
@@ -431,7 +431,7 @@ fn fold(inst: &HloInstruction, ty: HloType, s: &[Scalar]) -> Option<i64> {
         HloOp::Or => c[0] | c[1],
         HloOp::Xor => wrap(ty, c[0] ^ c[1]),
         HloOp::Convert => wrap(ty, c[0]),
-        HloOp::Compare => match &inst.attrs {
+        HloOp::Compare => match inst.attrs() {
             Attrs::Compare { direction, .. } => match direction {
                 Direction::Eq => (c[0] == c[1]) as i64,
                 Direction::Ne => (c[0] != c[1]) as i64,

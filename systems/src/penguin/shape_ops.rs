@@ -6,7 +6,7 @@ use super::view::{Layout, View, row_major};
 use murre_components::bir::Space;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::DType;
-use murre_components::hlo::{Attrs, HloInstruction, HloOp, Literal};
+use murre_components::hlo::{Attrs, HloInst, HloOp, Literal};
 use murre_components::program::VarKind;
 
 impl Lower<'_> {
@@ -32,8 +32,8 @@ impl Lower<'_> {
     }
 
     /// Broadcast, transpose, slice, reverse, reshape, bitcast: a view or, for a reshape that strides cannot say, a copy.
-    pub fn shape_op(&mut self, inst: &HloInstruction, leaf: &Leaf) -> Lowered<Leaf> {
-        let Some(shape) = inst.shape.array() else {
+    pub fn shape_op(&mut self, inst: HloInst<'_>, leaf: &Leaf) -> Lowered<Leaf> {
+        let Some(shape) = inst.shape().array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} of a tuple", inst.op.name()));
         };
         let result = extents(shape);
@@ -43,7 +43,7 @@ impl Lower<'_> {
                 None => self.refuse(&codes::LOWER_UNSUPPORTED_OP, "a token has no shape"),
             };
         };
-        Ok(Leaf::View(match (inst.op, &inst.attrs) {
+        Ok(Leaf::View(match (inst.op, inst.attrs()) {
             (HloOp::Broadcast, Attrs::Dimensions(map)) => v.broadcast(map, &result),
             (HloOp::Broadcast, _) => v.broadcast(&[], &result),
             (HloOp::Transpose, Attrs::Dimensions(p)) => v.transpose(p),
@@ -112,8 +112,8 @@ impl Lower<'_> {
     }
 
     /// Concatenation: one copy per operand into its part of the result.
-    pub fn concatenate(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Dimensions(d)) = (inst.shape.array(), &inst.attrs) else {
+    pub fn concatenate(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let (Some(shape), Attrs::Dimensions(d)) = (inst.shape().array(), inst.attrs()) else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "concatenate without a dimension");
         };
         let axis = d.first().copied().unwrap_or(0) as usize;
@@ -139,8 +139,8 @@ impl Lower<'_> {
     }
 
     /// Pad: fill, then copy the part of the operand that stays inside.
-    pub fn pad(&mut self, inst: &HloInstruction, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Pad { low, interior, .. }) = (inst.shape.array(), &inst.attrs) else {
+    pub fn pad(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        let (Some(shape), Attrs::Pad { low, interior, .. }) = (inst.shape().array(), inst.attrs()) else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "pad without a configuration");
         };
         let dims = extents(shape);

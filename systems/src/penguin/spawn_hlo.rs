@@ -15,29 +15,28 @@ pub struct HloOperands(pub Vec<HloId>);
 /// The pass.
 pub fn spawn_hlo(world: &mut World) {
     let module = world.resource::<HloModule>();
-    let mut users = vec![0u16; module.instructions.len()];
+    let mut users = vec![0u16; module.len()];
     let mut edges = Vec::new();
-    for inst in &module.instructions {
-        for o in &inst.operands {
+    for inst in module.insts() {
+        for o in inst.operands() {
             users[o.index()] = users[o.index()].saturating_add(1);
         }
-        edges.extend_from_slice(&inst.operands);
+        edges.extend_from_slice(inst.operands());
     }
     let mut first = 0;
     let rows: Vec<HloRow> = module
-        .instructions
-        .iter()
+        .insts()
         .zip(users)
         .map(|(inst, users)| {
-            let (ty, rank) = match &inst.shape {
+            let (ty, rank) = match inst.shape() {
                 Shape::Array(a) => (a.ty, a.rank().min(255) as u8),
                 Shape::Tuple(_) => (HloType::Tuple, 0),
                 Shape::Token => (HloType::Token, 0),
                 Shape::Opaque => (HloType::Opaque, 0),
             };
-            let count = inst.operands.len() as u16;
+            let count = inst.operands().len() as u16;
             let row = HloRow {
-                head: HloHead { op: inst.op, ty, rank, flags: 0, computation: inst.computation },
+                head: HloHead { op: inst.op, ty, rank, flags: 0, computation: inst.computation() },
                 edges: HloEdges { first, count, users },
                 home: HloHome::default(),
             };

@@ -41,23 +41,22 @@ impl Uses {
     /// Counts the readers in `computation`. The root counts as one reader of each of its leaves.
     pub fn count(module: &HloModule, computation: CompId) -> Uses {
         let comp = module.comp(computation);
-        let first = comp.instructions.iter().map(|i| i.0).min().unwrap_or(0);
-        let last = comp.instructions.iter().map(|i| i.0).max().unwrap_or(0);
-        let mut start = vec![0u32; (last - first + 2) as usize];
+        let first = comp.instructions.first;
+        let mut start = vec![0u32; comp.instructions.len() + 1];
         let mut total = 0;
-        for id in &comp.instructions {
+        for id in comp.instructions.iter() {
             start[(id.0 - first) as usize] = total;
-            total += leaf_count(&module.inst(*id).shape) as u32;
+            total += leaf_count(module.inst(id).shape()) as u32;
         }
         let mut uses =
             Uses { start, counts: vec![0; total as usize], results: vec![u32::MAX; total as usize], first };
-        for k in 0..leaf_count(&module.inst(comp.root).shape) {
+        for k in 0..leaf_count(module.inst(comp.root).shape()) {
             let slot = uses.slot(comp.root, k);
             uses.counts[slot] += 1;
             uses.results[slot] = k as u32;
         }
         for id in comp.instructions.iter().rev() {
-            uses.spread(module, *id);
+            uses.spread(module, id);
         }
         uses
     }
@@ -79,8 +78,8 @@ impl Uses {
     fn spread(&mut self, module: &HloModule, id: HloId) {
         let inst = module.inst(id);
         if !is_transparent(inst.op) {
-            for &operand in &inst.operands {
-                for leaf in 0..leaf_count(&module.inst(operand).shape) {
+            for &operand in inst.operands() {
+                for leaf in 0..leaf_count(module.inst(operand).shape()) {
                     let slot = self.slot(operand, leaf);
                     self.counts[slot] += 1;
                 }
@@ -98,8 +97,8 @@ impl Uses {
         match inst.op {
             HloOp::Tuple => {
                 let mut k = 0;
-                for &operand in &inst.operands {
-                    for from in 0..leaf_count(&module.inst(operand).shape) {
+                for &operand in inst.operands() {
+                    for from in 0..leaf_count(module.inst(operand).shape()) {
                         share(self, operand, from, k, true);
                         k += 1;
                     }
@@ -107,15 +106,15 @@ impl Uses {
             }
             HloOp::GetTupleElement => {
                 let offset = element_offset(module, id);
-                for k in 0..leaf_count(&inst.shape) {
-                    share(self, inst.operands[0], offset + k, k, true);
+                for k in 0..leaf_count(inst.shape()) {
+                    share(self, inst.operands()[0], offset + k, k, true);
                 }
             }
             op => {
                 let same =
                     matches!(op, HloOp::Copy | HloOp::OptimizationBarrier | HloOp::Reshape | HloOp::Bitcast);
-                for k in 0..leaf_count(&inst.shape) {
-                    share(self, inst.operands[0], k, k, same);
+                for k in 0..leaf_count(inst.shape()) {
+                    share(self, inst.operands()[0], k, k, same);
                 }
             }
         }
@@ -125,7 +124,7 @@ impl Uses {
 /// The first leaf of the element that a get-tuple-element takes.
 pub fn element_offset(module: &HloModule, id: HloId) -> usize {
     let inst = module.inst(id);
-    match (&inst.attrs, &module.inst(inst.operands[0]).shape) {
+    match (inst.attrs(), module.inst(inst.operands()[0]).shape()) {
         (Attrs::GetTupleElement { index }, Shape::Tuple(parts)) => {
             parts.iter().take(*index as usize).map(leaf_count).sum()
         }

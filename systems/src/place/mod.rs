@@ -70,12 +70,12 @@ impl Reuse {
 
 /// The name of an HLO instruction, for diagnostics.
 pub(crate) fn hlo_name(module: &HloModule, hlo: HloId) -> &str {
-    module.instructions.get(hlo.index()).map_or("(none)", |i| i.name.as_str())
+    module.get(hlo).map_or("(none)", |i| i.name())
 }
 
 /// The user's source line of an HLO instruction.
 pub(crate) fn hlo_source(module: &HloModule, hlo: HloId) -> Option<String> {
-    module.instructions.get(hlo.index()).and_then(|i| i.source())
+    module.get(hlo).and_then(|i| i.source())
 }
 
 #[cfg(test)]

@@ -58,8 +58,8 @@ pub static PASSES: &[Pass] = &[
 /// A diagnostic about an instruction, with the HLO instruction it serves.
 pub(crate) fn blame(code: Code, message: String, module: &HloModule, hlo: HloId, inst: InstId) -> Diagnostic {
     let d = Diagnostic::error(code, message).ordered(inst.0);
-    match module.instructions.get(hlo.index()) {
-        Some(h) => d.on(h.name.clone()).from_source(h.source()),
+    match module.get(hlo) {
+        Some(h) => d.on(h.name()).from_source(h.source()),
         None => d,
     }
 }

@@ -5,26 +5,22 @@
 
 use bevy_ecs::prelude::*;
 use murre_components::hash::{SeededMap, seeded_map};
-use murre_components::hlo::{Attrs, HloInstruction, HloModule, HloOp, Literal};
+use murre_components::hlo::{HloInst, HloModule, HloOp};
 use murre_components::ids::HloId;
-
-/// Constants up to this many bytes are compared.
-const SMALL_CONSTANT: usize = 64;
 
 /// The pass.
 pub fn eliminate_common_subexpressions(mut module: ResMut<HloModule>) {
-    let mut same: Vec<HloId> = (0..module.instructions.len()).map(HloId::new).collect();
-    let mut seen: SeededMap<Vec<u8>, HloId> = seeded_map();
+    let mut same: Vec<HloId> = (0..module.len()).map(HloId::new).collect();
+    let mut seen: SeededMap<Vec<u32>, HloId> = seeded_map();
     let mut key = Vec::new();
     for c in 0..module.computations.len() {
         seen.clear();
-        for k in 0..module.computations[c].instructions.len() {
-            let id = module.computations[c].instructions[k];
-            for o in &mut module.instructions[id.index()].operands {
+        for id in module.computations[c].instructions.iter() {
+            for o in module.operands_mut(id) {
                 *o = same[o.index()];
             }
             key.clear();
-            if !write_key(&module.instructions[id.index()], &mut key) {
+            if !write_key(module.inst(id), &mut key) {
                 continue;
             }
             match seen.get(&key) {
@@ -40,8 +36,7 @@ pub fn eliminate_common_subexpressions(mut module: ResMut<HloModule>) {
 }
 
 /// Writes what makes an instruction what it is; `false` if it may not be merged.
-fn write_key(inst: &HloInstruction, key: &mut Vec<u8>) -> bool {
-    use std::io::Write;
+fn write_key(inst: HloInst<'_>, key: &mut Vec<u32>) -> bool {
     if matches!(
         inst.op,
         HloOp::Parameter
@@ -57,23 +52,9 @@ fn write_key(inst: &HloInstruction, key: &mut Vec<u8>) -> bool {
     ) {
         return false;
     }
-    key.push(inst.op as u8);
-    for o in &inst.operands {
-        key.extend_from_slice(&o.0.to_le_bytes());
-    }
-    for c in &inst.called {
-        key.extend_from_slice(&c.0.to_le_bytes());
-    }
-    let written = match &inst.attrs {
-        Attrs::Constant(literal) => match literal.as_ref() {
-            Literal::Array { data, .. } if data.len() <= SMALL_CONSTANT => {
-                key.extend_from_slice(data);
-                write!(key, "{}", inst.shape)
-            }
-            _ => return false,
-        },
-        Attrs::None => write!(key, "{}", inst.shape),
-        attrs => write!(key, "{}{attrs:?}", inst.shape),
-    };
-    written.is_ok()
+    // Shapes and attributes are interned: equal ids are equal values. Large constants are never found equal.
+    key.extend([inst.op as u32, inst.shape_id().0, inst.attr_id().0, inst.operands().len() as u32]);
+    key.extend(inst.operands().iter().map(|o| o.0));
+    key.extend(inst.called().iter().map(|c| c.0));
+    true
 }

@@ -18,14 +18,14 @@ pub fn eliminate_dead_code(mut module: ResMut<HloModule>) {
 
 /// The module without what nothing needs.
 pub fn prune(old: &HloModule) -> HloModule {
-    let mut live = vec![false; old.instructions.len()];
+    let mut live = vec![false; old.len()];
     let mut reached = vec![false; old.computations.len()];
     let mut work = vec![old.entry];
     reached[old.entry.index()] = true;
     while let Some(c) = work.pop() {
         let comp = old.comp(c);
         live[comp.root.index()] = true;
-        for &id in comp.instructions.iter().rev() {
+        for id in comp.instructions.iter().rev() {
             let inst = old.inst(id);
             let keep = live[id.index()]
                 || matches!(
@@ -36,10 +36,10 @@ pub fn prune(old: &HloModule) -> HloModule {
                 continue;
             }
             live[id.index()] = true;
-            for o in &inst.operands {
+            for o in inst.operands() {
                 live[o.index()] = true;
             }
-            for called in &inst.called {
+            for called in inst.called() {
                 if !std::mem::replace(&mut reached[called.index()], true) {
                     work.push(*called);
                 }
@@ -48,10 +48,11 @@ pub fn prune(old: &HloModule) -> HloModule {
     }
     let mut out = Rebuild::new(old);
     for (index, comp) in old.computations.iter().enumerate().filter(|(k, _)| reached[*k]) {
-        let kept: Vec<_> = comp.instructions.iter().filter(|id| live[id.index()]).copied().collect();
-        let instructions = kept.iter().map(|id| out.copy(old, *id)).collect();
+        for id in comp.instructions.iter().filter(|id| live[id.index()]) {
+            out.copy(old, id);
+        }
         let root = out.moved[comp.root.index()];
-        out.finish(old, CompId::new(index), instructions, root);
+        out.finish(old, CompId::new(index), root);
     }
     out.module
 }

@@ -20,7 +20,7 @@ pub const MAX_INLINED: usize = 50_000_000;
 
 /// The pass.
 pub fn inline_calls(mut module: ResMut<HloModule>, diagnostics: Res<Diagnostics>) {
-    if !module.instructions.iter().any(|i| i.op == HloOp::Call) {
+    if !module.insts().any(|i| i.op == HloOp::Call) {
         return;
     }
     match inline(&module) {
@@ -32,54 +32,52 @@ pub fn inline_calls(mut module: ResMut<HloModule>, diagnostics: Res<Diagnostics>
 /// Inlines every call.
 pub fn inline(old: &HloModule) -> Result<HloModule, Diagnostic> {
     let mut out = Rebuild::new(old);
+    // By inner id: the copy of the call that is being inlined.
+    let mut here: Vec<HloId> = Vec::new();
+    let mut operands = Vec::new();
     for (index, comp) in old.computations.iter().enumerate() {
-        let mut instructions = Vec::with_capacity(comp.instructions.len());
-        for &id in &comp.instructions {
+        for id in comp.instructions.iter() {
             let inst = old.inst(id);
             if inst.op != HloOp::Call {
-                instructions.push(out.copy(old, id));
+                out.copy(old, id);
                 continue;
             }
-            let callee = inst.called.first().map(|c| out.computations[c.index()]).filter(|c| c.is_some());
+            let callee = inst.called().first().map(|c| out.computations[c.index()]).filter(|c| c.is_some());
             let Some(callee) = callee else {
                 return Err(Diagnostic::error(&LOWER_RECURSION, "a call reaches its own computation")
-                    .on(inst.name.clone())
+                    .on(inst.name())
                     .ordered(id.0));
             };
             // The callee was written already, without calls of its own.
             let callee = out.module.comp(callee).clone();
-            if out.module.instructions.len() + callee.instructions.len() > MAX_INLINED {
+            if out.module.len() + callee.instructions.len() > MAX_INLINED {
                 return Err(Diagnostic::error(
                     &LOWER_RECURSION,
                     "inlining its calls makes the module too large",
                 )
-                .on(inst.name.clone())
+                .on(inst.name())
                 .ordered(id.0));
             }
-            let mut here: murre_components::hash::SeededMap<HloId, HloId> =
-                murre_components::hash::seeded_map();
-            for (p, operand) in callee.parameters.iter().zip(&inst.operands) {
-                here.insert(*p, out.moved[operand.index()]);
+            here.clear();
+            here.resize(callee.instructions.len(), HloId::NONE);
+            let at = |inner: HloId| (inner.0 - callee.instructions.first) as usize;
+            for (p, operand) in callee.parameters.iter().zip(inst.operands()) {
+                here[at(*p)] = out.moved[operand.index()];
             }
-            for inner_id in &callee.instructions {
-                let inner = out.module.inst(*inner_id);
+            for inner_id in callee.instructions.iter() {
+                let inner = out.module.inst(inner_id);
                 if inner.op == HloOp::Parameter {
                     continue;
                 }
-                let mut copy = inner.clone();
-                copy.name = format!("{}/{}", inst.name, inner.name);
-                for o in &mut copy.operands {
-                    *o = here.get(o).copied().unwrap_or(*o);
-                }
-                copy.computation = out.next_computation();
-                let new = out.push(copy);
-                here.insert(*inner_id, new);
-                instructions.push(new);
+                let name = format!("{}/{}", inst.name(), inner.name());
+                operands.clear();
+                operands.extend(inner.operands().iter().map(|o| here[at(*o)]));
+                here[at(inner_id)] = out.push_like(inner_id, &name, &operands);
             }
-            out.moved[id.index()] = here.get(&callee.root).copied().unwrap_or(HloId::NONE);
+            out.moved[id.index()] = here[at(callee.root)];
         }
         let root = out.moved[comp.root.index()];
-        out.finish(old, murre_components::ids::CompId::new(index), instructions, root);
+        out.finish(old, murre_components::ids::CompId::new(index), root);
     }
     Ok(out.module)
 }

@@ -29,5 +29,6 @@ codes! {
     ARRAY_MISSING = "MUR0124", "an array is missing";
     ARRAY_CORRUPT = "MUR0125", "an array file is damaged or of an unknown kind";
     ARRAY_WRITE = "MUR0126", "an array file cannot be written";
+    READ_TOO_LARGE = "MUR0128", "the input is too large";
     CASE_INVALID = "MUR0127", "a fixture's case.json is damaged";
 }

@@ -1,7 +1,7 @@
 //! The attributes of an instruction proto: which fields count is the opcode's matter, as in the text form.
 
-use super::from_proto::{Fault, fault};
-use super::proto::{HloInstructionProto, Window};
+use super::messages::{HloInstructionProto, Window};
+use super::{Fault, fault};
 use murre_components::diag::codes::read;
 use murre_components::hlo::{Attrs, ConvDims, Direction, DotDims, GatherDims, HloOp, ScatterDims, WindowDim};
 
@@ -136,7 +136,7 @@ pub(super) fn attributes(op: HloOp, inst: &HloInstructionProto) -> Result<Attrs,
         }
         TopK => Attrs::TopK { k: inst.k, largest: inst.largest },
         BatchNormTraining | BatchNormInference | BatchNormGrad => {
-            Attrs::BatchNorm { epsilon: inst.epsilon, feature_index: inst.feature_index }
+            Attrs::BatchNorm { epsilon: inst.epsilon.to_bits(), feature_index: inst.feature_index }
         }
         RngBitGenerator => Attrs::Rng {
             algorithm: u8::try_from(inst.rng_algorithm)
@@ -165,7 +165,7 @@ pub(super) fn attributes(op: HloOp, inst: &HloInstructionProto) -> Result<Attrs,
             }
         }
         Cholesky => Attrs::Cholesky { lower: inst.cholesky_options.clone().unwrap_or_default().lower },
-        _ if super::is_refused(op) && !dims.is_empty() => Attrs::Dimensions(dims.clone()),
+        _ if crate::hlo::is_refused(op) && !dims.is_empty() => Attrs::Dimensions(dims.clone()),
         _ => Attrs::None,
     })
 }

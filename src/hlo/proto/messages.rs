@@ -29,16 +29,59 @@ pub struct HloModuleProto {
     pub host_program_shape: Option<ProgramShapeProto>,
     #[prost(int64, tag = "6")]
     pub entry_computation_id: i64,
+    #[prost(message, optional, tag = "7")]
+    pub schedule: Option<HloScheduleProto>,
+    #[prost(message, optional, tag = "8")]
+    pub input_output_alias: Option<HloInputOutputAliasProto>,
     #[prost(message, optional, tag = "17")]
     pub stack_frame_index: Option<StackFrameIndexProto>,
+    #[prost(message, optional, tag = "18")]
+    pub buffer_donor: Option<HloBufferDonorProto>,
     #[prost(message, optional, tag = "19")]
     pub frontend_attributes: Option<FrontendAttributes>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloScheduleProto {}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloInputOutputAliasProto {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<AliasEntryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct AliasEntryProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub output_shape_index: Vec<i64>,
+    #[prost(int64, tag = "2")]
+    pub parameter_number: i64,
+    #[prost(int64, repeated, tag = "3")]
+    pub parameter_shape_index: Vec<i64>,
+    #[prost(int32, tag = "4")]
+    pub kind: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct HloBufferDonorProto {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: Vec<BufferDonorEntryProto>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct BufferDonorEntryProto {
+    #[prost(int64, tag = "1")]
+    pub parameter_number: i64,
+    #[prost(int64, repeated, tag = "2")]
+    pub parameter_shape_index: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct StackFrameIndexProto {
     #[prost(string, repeated, tag = "1")]
     pub file_names: Vec<String>,
+    #[prost(string, repeated, tag = "2")]
+    pub function_names: Vec<String>,
     #[prost(message, repeated, tag = "3")]
     pub file_locations: Vec<FileLocation>,
     #[prost(message, repeated, tag = "4")]
@@ -49,14 +92,24 @@ pub struct StackFrameIndexProto {
 pub struct FileLocation {
     #[prost(int32, tag = "1")]
     pub file_name_id: i32,
+    #[prost(int32, tag = "2")]
+    pub function_name_id: i32,
     #[prost(int32, tag = "3")]
     pub line: i32,
+    #[prost(int32, tag = "4")]
+    pub column: i32,
+    #[prost(int32, tag = "5")]
+    pub end_line: i32,
+    #[prost(int32, tag = "6")]
+    pub end_column: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct StackFrame {
     #[prost(int32, tag = "1")]
     pub file_location_id: i32,
+    #[prost(int32, tag = "2")]
+    pub parent_frame_id: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -75,6 +128,8 @@ pub struct HloComputationProto {
     pub id: i64,
     #[prost(int64, tag = "6")]
     pub root_id: i64,
+    #[prost(string, tag = "8")]
+    pub execution_thread: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -105,9 +160,9 @@ pub struct HloInstructionProto {
     pub dynamic_slice_sizes: Vec<i64>,
     #[prost(message, optional, tag = "21")]
     pub padding_config: Option<PaddingConfig>,
-    #[prost(int32, tag = "22")]
+    #[prost(int32, tag = "18")]
     pub exponent_bits: i32,
-    #[prost(int32, tag = "23")]
+    #[prost(int32, tag = "19")]
     pub mantissa_bits: i32,
     #[prost(float, tag = "24")]
     pub epsilon: f32,
@@ -143,6 +198,8 @@ pub struct HloInstructionProto {
     pub cholesky_options: Option<CholeskyOptions>,
     #[prost(string, tag = "63")]
     pub comparison_direction: String,
+    #[prost(int64, tag = "66")]
+    pub delta: i64,
     #[prost(bool, tag = "67")]
     pub indices_are_sorted: bool,
     #[prost(message, optional, tag = "68")]
@@ -157,18 +214,108 @@ pub struct HloInstructionProto {
     pub k: i64,
     #[prost(bool, tag = "85")]
     pub largest: bool,
+    #[prost(string, tag = "11")]
+    pub fusion_kind: String,
+    #[prost(bytes = "vec", tag = "22")]
+    pub outfeed_config: Vec<u8>,
+    #[prost(int32, tag = "23")]
+    pub distribution: i32,
+    #[prost(int64, tag = "26")]
+    pub channel_id: i64,
+    #[prost(bytes = "vec", tag = "27")]
+    pub infeed_config: Vec<u8>,
+    #[prost(message, optional, tag = "29")]
+    pub outfeed_shape: Option<ShapeProto>,
+    #[prost(int32, tag = "31")]
+    pub fft_type: i32,
+    #[prost(int64, repeated, tag = "32")]
+    pub fft_length: Vec<i64>,
+    #[prost(int64, repeated, tag = "37")]
+    pub control_predecessor_ids: Vec<i64>,
+    #[prost(message, optional, tag = "40")]
+    pub sharding: Option<OpSharding>,
+    #[prost(bool, tag = "47")]
+    pub is_host_transfer: bool,
+    #[prost(message, repeated, tag = "49")]
+    pub replica_groups: Vec<ReplicaGroup>,
+    #[prost(message, optional, tag = "51")]
+    pub precision_config: Option<PrecisionConfig>,
+    #[prost(message, repeated, tag = "52")]
+    pub source_target_pairs: Vec<SourceTarget>,
+    #[prost(message, optional, tag = "54")]
+    pub domain_entry_sharding: Option<OpSharding>,
+    #[prost(message, optional, tag = "55")]
+    pub domain_exit_sharding: Option<OpSharding>,
+    #[prost(bool, tag = "56")]
+    pub constrain_layout: bool,
+    #[prost(message, repeated, tag = "57")]
+    pub operand_shapes_with_layout: Vec<ShapeProto>,
+    #[prost(message, optional, tag = "61")]
+    pub parameter_replication: Option<ParameterReplication>,
+    #[prost(bool, tag = "65")]
+    pub custom_call_has_side_effect: bool,
+    #[prost(bool, tag = "71")]
+    pub use_global_device_ids: bool,
+    #[prost(bool, tag = "73")]
+    pub is_cross_program_prefetch: bool,
+    #[prost(message, repeated, tag = "74")]
+    pub output_operand_aliasing: Vec<OutputOperandAliasing>,
+    #[prost(int32, tag = "75")]
+    pub padding_type: i32,
+    #[prost(int32, tag = "76")]
+    pub custom_call_schedule: i32,
+    #[prost(int32, tag = "77")]
+    pub custom_call_api_version: i32,
+    #[prost(string, tag = "79")]
+    pub async_execution_thread: String,
+    #[prost(int32, tag = "80")]
+    pub cross_program_prefetch_index: i32,
+    #[prost(message, optional, tag = "87")]
+    pub collective_device_list: Option<CollectiveDeviceListProto>,
+    #[prost(bool, tag = "89")]
+    pub is_composite: bool,
+    #[prost(message, optional, tag = "90")]
+    pub ragged_dot_dimension_numbers: Option<RaggedDotDimensionNumbers>,
+    #[prost(message, optional, tag = "91")]
+    pub result_accuracy: Option<ResultAccuracy>,
+    #[prost(message, optional, tag = "92")]
+    pub iota_collective_device_list: Option<IotaReplicaGroupListProto>,
+    #[prost(bool, tag = "94")]
+    pub is_reverse: bool,
+    #[prost(int64, tag = "95")]
+    pub num_carries: i64,
+    #[prost(int32, tag = "96")]
+    pub is_associative: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
 pub struct OpMetadata {
+    #[prost(string, tag = "1")]
+    pub op_type: String,
     #[prost(string, tag = "2")]
     pub op_name: String,
     #[prost(string, tag = "3")]
     pub source_file: String,
     #[prost(int32, tag = "4")]
     pub source_line: i32,
+    #[prost(int32, repeated, tag = "5")]
+    pub profile_type: Vec<i32>,
+    #[prost(int64, tag = "8")]
+    pub size_of_generated_code_in_bytes: i64,
+    #[prost(int64, tag = "9")]
+    pub size_of_memory_working_set_in_bytes: i64,
+    #[prost(string, tag = "12")]
+    pub deduplicated_name: String,
     #[prost(int32, tag = "15")]
     pub stack_frame_id: i32,
+    #[prost(string, tag = "16")]
+    pub scheduling_name: String,
+    #[prost(int32, tag = "17")]
+    pub source_end_line: i32,
+    #[prost(int32, tag = "18")]
+    pub source_column: i32,
+    #[prost(int32, tag = "19")]
+    pub source_end_column: i32,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -189,6 +336,20 @@ pub struct ShapeProto {
 pub struct LayoutProto {
     #[prost(int64, repeated, tag = "1")]
     pub minor_to_major: Vec<i64>,
+    #[prost(message, repeated, tag = "6")]
+    pub tiles: Vec<TileProto>,
+    #[prost(int64, tag = "7")]
+    pub element_size_in_bits: i64,
+    #[prost(int64, tag = "8")]
+    pub memory_space: i64,
+    #[prost(int64, tag = "16")]
+    pub tail_padding_alignment_in_elements: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct TileProto {
+    #[prost(int64, repeated, tag = "1")]
+    pub dimensions: Vec<i64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -257,6 +418,14 @@ pub struct LiteralProto {
     pub f8e4m3s: Vec<u8>,
     #[prost(bytes = "vec", tag = "29")]
     pub f8e3m4s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "30")]
+    pub s1s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "31")]
+    pub u1s: Vec<u8>,
+    #[prost(bytes = "vec", tag = "32")]
+    pub f4e2m1fns: Vec<u8>,
+    #[prost(bytes = "vec", tag = "33")]
+    pub f8e8m0fnus: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -391,4 +560,116 @@ pub struct TriangularSolveOptions {
 pub struct CholeskyOptions {
     #[prost(bool, tag = "1")]
     pub lower: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OpSharding {
+    #[prost(int32, tag = "1")]
+    pub r#type: i32,
+    #[prost(int64, repeated, tag = "3")]
+    pub tile_assignment_dimensions: Vec<i64>,
+    #[prost(int64, repeated, tag = "4")]
+    pub tile_assignment_devices: Vec<i64>,
+    #[prost(message, repeated, tag = "5")]
+    pub tuple_shardings: Vec<OpSharding>,
+    #[prost(bool, tag = "6")]
+    pub replicate_on_last_tile_dim: bool,
+    #[prost(message, repeated, tag = "7")]
+    pub metadata: Vec<OpMetadata>,
+    #[prost(int32, repeated, tag = "8")]
+    pub last_tile_dims: Vec<i32>,
+    #[prost(int64, repeated, tag = "9")]
+    pub iota_reshape_dims: Vec<i64>,
+    #[prost(int32, repeated, tag = "10")]
+    pub iota_transpose_perm: Vec<i32>,
+    #[prost(bool, tag = "11")]
+    pub is_shard_group: bool,
+    #[prost(int64, tag = "12")]
+    pub shard_group_id: i64,
+    #[prost(int32, tag = "13")]
+    pub shard_group_type: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ReplicaGroup {
+    #[prost(int64, repeated, tag = "1")]
+    pub replica_ids: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct CollectiveDeviceListProto {
+    #[prost(message, repeated, tag = "1")]
+    pub replica_groups: Vec<ReplicaGroup>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct IotaReplicaGroupListProto {
+    #[prost(int64, tag = "1")]
+    pub num_replica_groups: i64,
+    #[prost(int64, tag = "2")]
+    pub num_devices_per_group: i64,
+    #[prost(int64, repeated, tag = "3")]
+    pub iota_reshape_dims: Vec<i64>,
+    #[prost(int32, repeated, tag = "4")]
+    pub iota_transpose_perm: Vec<i32>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SourceTarget {
+    #[prost(int64, tag = "1")]
+    pub source: i64,
+    #[prost(int64, tag = "2")]
+    pub target: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct PrecisionConfig {
+    #[prost(int32, repeated, tag = "1")]
+    pub operand_precision: Vec<i32>,
+    #[prost(int32, tag = "2")]
+    pub algorithm: i32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ParameterReplication {
+    #[prost(bool, repeated, tag = "1")]
+    pub replicated_at_leaf_buffers: Vec<bool>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct OutputOperandAliasing {
+    #[prost(int64, repeated, tag = "1")]
+    pub output_shape_index: Vec<i64>,
+    #[prost(int64, tag = "2")]
+    pub operand_index: i64,
+    #[prost(int64, repeated, tag = "3")]
+    pub operand_shape_index: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct RaggedDotDimensionNumbers {
+    #[prost(message, optional, tag = "1")]
+    pub dot_dimension_numbers: Option<DotDimensionNumbers>,
+    #[prost(int64, repeated, tag = "2")]
+    pub lhs_ragged_dimensions: Vec<i64>,
+    #[prost(int64, repeated, tag = "3")]
+    pub rhs_group_dimensions: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct ResultAccuracy {
+    #[prost(int32, tag = "1")]
+    pub mode: i32,
+    #[prost(message, optional, tag = "2")]
+    pub tolerance: Option<Tolerance>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Tolerance {
+    #[prost(double, tag = "1")]
+    pub atol: f64,
+    #[prost(double, tag = "2")]
+    pub rtol: f64,
+    #[prost(int64, tag = "3")]
+    pub ulps: i64,
 }

@@ -1,0 +1,571 @@
+//! The tables of a module. An instruction is one fixed-size row; what varies in length lies back to back in arrays of
+//! its own, each row holding only where its part ends (it begins where the row before ends). Shapes, attributes and
+//! texts are interned: equal ones have one id. Reading a row goes through [`HloInst`], a view.
+
+use super::attrs::{Attrs, Literal};
+use super::op::HloOp;
+use super::shape::Shape;
+use super::source::{SourceLoc, StackFrames};
+use super::texts::Texts;
+use crate::hash::seeded_hash;
+use crate::ids::{AttrId, CompId, HloId, ShapeId, TextId};
+use hashbrown::HashTable;
+
+/// Literals of more bytes than this are not compared with each other to be stored once.
+const COMPARED_LITERAL: usize = 4096;
+
+/// One instruction, fixed size.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    shape: ShapeId,
+    attrs: AttrId,
+    operands_end: u32,
+    name_end: u32,
+    /// Line and column in the HLO text, 0 when there is none.
+    line: u32,
+    column: u16,
+    op: HloOp,
+    /// Whether there is a [`Rare`] for it.
+    has_rare: bool,
+}
+
+const _: () = assert!(size_of::<Row>() == 24);
+
+/// What few instructions have. The rows of this table follow the order of the instructions.
+#[derive(Clone, Copy, Debug)]
+struct Rare {
+    id: HloId,
+    called_end: u32,
+    kept_end: u32,
+    metadata: TextId,
+}
+
+/// Rows of instructions that follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HloRange {
+    /// The first one.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+}
+
+impl HloRange {
+    /// Number of instructions.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The instruction at a position.
+    pub fn get(&self, position: usize) -> Option<HloId> {
+        (position < self.len()).then(|| HloId(self.first + position as u32))
+    }
+
+    /// The last one.
+    pub fn last(&self) -> Option<HloId> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// In order; operands come before their users.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = HloId> + ExactSizeIterator + Clone + use<> {
+        (self.first..self.first + self.count).map(HloId)
+    }
+
+    /// Whether the instruction is one of them.
+    pub fn contains(&self, id: HloId) -> bool {
+        id.0.wrapping_sub(self.first) < self.count
+    }
+
+    /// Position of an instruction, if it is one of them.
+    pub fn position(&self, id: HloId) -> Option<usize> {
+        self.contains(id).then(|| (id.0 - self.first) as usize)
+    }
+}
+
+/// A computation: its instructions in a legal order, parameters by number, and its root.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub struct Computation {
+    pub name: String,
+    /// In the order of the text; operands come before users.
+    pub instructions: HloRange,
+    pub parameters: Vec<HloId>,
+    pub root: HloId,
+    /// Attributes behind the closing brace, as written (`execution_thread="x"`).
+    pub extra: Vec<(String, String)>,
+}
+
+/// An instruction to be added.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Draft<'a> {
+    pub name: &'a str,
+    pub op: HloOp,
+    pub shape: ShapeId,
+    pub operands: &'a [HloId],
+    /// Called computations: while = body, condition; conditional = the branches; others = the one.
+    pub called: &'a [CompId],
+    pub attrs: AttrId,
+    /// Attributes that do not change the meaning, as written (`sharding`, `{replicated}`), for the printer.
+    pub kept: &'a [(TextId, TextId)],
+    /// The text between the braces of `metadata={...}`.
+    pub metadata: TextId,
+    /// Line and column in the HLO text, 0 when there is none.
+    pub line: u32,
+    pub column: u16,
+}
+
+impl<'a> Draft<'a> {
+    /// An instruction without operands, attributes and origin.
+    pub fn new(name: &'a str, op: HloOp, shape: ShapeId) -> Self {
+        Draft {
+            name,
+            op,
+            shape,
+            operands: &[],
+            called: &[],
+            attrs: AttrId::NONE,
+            kept: &[],
+            metadata: TextId::NONE,
+            line: 0,
+            column: 0,
+        }
+    }
+}
+
+/// A module.
+#[derive(Clone, Debug, Default, bevy_ecs::prelude::Resource)]
+pub struct HloModule {
+    /// Its name.
+    pub name: String,
+    /// Callees before callers.
+    pub computations: Vec<Computation>,
+    /// The entry computation.
+    pub entry: CompId,
+    /// Module attributes as written, for the printer.
+    pub extra: Vec<(String, String)>,
+    /// What metadata points into.
+    pub frames: StackFrames,
+    rows: Vec<Row>,
+    rare: Vec<Rare>,
+    operands: Vec<HloId>,
+    called: Vec<CompId>,
+    kept: Vec<(TextId, TextId)>,
+    names: String,
+    shapes: Vec<Shape>,
+    shape_index: HashTable<u32>,
+    attrs: Vec<Attrs>,
+    attr_index: HashTable<u32>,
+    texts: Texts,
+}
+
+/// Tables of a module are full: they hold at most 2^32 entries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TablesFull;
+
+fn next<T>(table: &[T]) -> u32 {
+    // The readers refuse inputs of 4 GiB and more, and no table has more entries than the input has bytes.
+    debug_assert!(table.len() < u32::MAX as usize);
+    table.len() as u32
+}
+
+impl HloModule {
+    /// Makes room for this many more instructions.
+    pub fn reserve(&mut self, instructions: usize) {
+        self.rows.reserve(instructions);
+        self.operands.reserve(instructions);
+        self.names.reserve(8 * instructions);
+    }
+
+    /// Gives back what [`Self::reserve`] took too much.
+    pub fn shrink(&mut self) {
+        self.rows.shrink_to_fit();
+        self.rare.shrink_to_fit();
+        self.operands.shrink_to_fit();
+        self.called.shrink_to_fit();
+        self.kept.shrink_to_fit();
+        self.names.shrink_to_fit();
+        self.computations.shrink_to_fit();
+    }
+
+    /// An empty module with the same outer facts and interned tables: ids of shapes, attributes and texts stay valid.
+    pub fn emptied(&self) -> HloModule {
+        HloModule {
+            name: self.name.clone(),
+            extra: self.extra.clone(),
+            frames: self.frames.clone(),
+            shapes: self.shapes.clone(),
+            shape_index: self.shape_index.clone(),
+            attrs: self.attrs.clone(),
+            attr_index: self.attr_index.clone(),
+            texts: self.texts.clone(),
+            ..HloModule::default()
+        }
+    }
+
+    /// Number of instructions of all computations.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no instruction.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Every id in order: callee computations before callers.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = HloId> + ExactSizeIterator + Clone + use<> {
+        (0..self.rows.len() as u32).map(HloId)
+    }
+
+    /// Every instruction in order.
+    pub fn insts(&self) -> impl DoubleEndedIterator<Item = HloInst<'_>> + ExactSizeIterator {
+        self.ids().map(|id| self.inst(id))
+    }
+
+    /// The instruction `id`.
+    #[inline]
+    pub fn inst(&self, id: HloId) -> HloInst<'_> {
+        HloInst { module: self, id, op: self.rows[id.index()].op }
+    }
+
+    /// The instruction `id`, if there is one.
+    #[inline]
+    pub fn get(&self, id: HloId) -> Option<HloInst<'_>> {
+        (id.index() < self.rows.len()).then(|| self.inst(id))
+    }
+
+    /// The computation `id`.
+    #[inline]
+    pub fn comp(&self, id: CompId) -> &Computation {
+        &self.computations[id.index()]
+    }
+
+    /// The entry computation.
+    pub fn entry_comp(&self) -> &Computation {
+        self.comp(self.entry)
+    }
+
+    /// Adds an instruction.
+    pub fn push(&mut self, draft: Draft<'_>) -> HloId {
+        let id = HloId(next(&self.rows));
+        self.operands.extend_from_slice(draft.operands);
+        self.names.push_str(draft.name);
+        let has_rare = !draft.called.is_empty() || !draft.kept.is_empty() || draft.metadata.is_some();
+        if has_rare {
+            self.called.extend_from_slice(draft.called);
+            self.kept.extend_from_slice(draft.kept);
+            self.rare.push(Rare {
+                id,
+                called_end: next(&self.called),
+                kept_end: next(&self.kept),
+                metadata: draft.metadata,
+            });
+        }
+        self.rows.push(Row {
+            shape: draft.shape,
+            attrs: draft.attrs,
+            operands_end: next(&self.operands),
+            name_end: next(self.names.as_bytes()),
+            line: draft.line,
+            column: draft.column,
+            op: draft.op,
+            has_rare,
+        });
+        id
+    }
+
+    /// Place of the instruction's entry in the table of rare facts.
+    fn rare(&self, id: HloId) -> Option<usize> {
+        if !self.rows[id.index()].has_rare {
+            return None;
+        }
+        // Most look-ups are for the newest instruction, or for all in order.
+        match self.rare.last() {
+            Some(last) if last.id == id => Some(self.rare.len() - 1),
+            _ => self.rare.binary_search_by_key(&id, |r| r.id).ok(),
+        }
+    }
+
+    fn rare_range(&self, id: HloId, end: impl Fn(&Rare) -> u32) -> core::ops::Range<usize> {
+        match self.rare(id) {
+            None => 0..0,
+            Some(0) => 0..end(&self.rare[0]) as usize,
+            Some(at) => end(&self.rare[at - 1]) as usize..end(&self.rare[at]) as usize,
+        }
+    }
+
+    /// The operands of `id`, to be replaced one for one.
+    pub fn operands_mut(&mut self, id: HloId) -> &mut [HloId] {
+        let range = self.range(id, |r| r.operands_end);
+        &mut self.operands[range]
+    }
+
+    /// Gives `id` other attributes.
+    pub fn set_attrs(&mut self, id: HloId, attrs: AttrId) {
+        self.rows[id.index()].attrs = attrs;
+    }
+
+    /// Gives `id` another shape.
+    pub fn set_shape(&mut self, id: HloId, shape: ShapeId) {
+        self.rows[id.index()].shape = shape;
+    }
+
+    /// The called computations of `id`, to be replaced one for one.
+    pub fn called_mut(&mut self, id: HloId) -> &mut [CompId] {
+        let range = self.rare_range(id, |r| r.called_end);
+        &mut self.called[range]
+    }
+
+    /// Takes back all instructions from `first` on.
+    pub fn truncate(&mut self, first: HloId) {
+        let at = first.index();
+        if at >= self.rows.len() {
+            return;
+        }
+        self.operands.truncate(self.range(first, |r| r.operands_end).start);
+        self.names.truncate(self.range(first, |r| r.name_end).start);
+        let rare = self.rare.partition_point(|r| r.id < first);
+        let ends =
+            rare.checked_sub(1).map_or((0, 0), |last| (self.rare[last].called_end, self.rare[last].kept_end));
+        self.rare.truncate(rare);
+        self.called.truncate(ends.0 as usize);
+        self.kept.truncate(ends.1 as usize);
+        self.rows.truncate(at);
+    }
+
+    #[inline]
+    fn range(&self, id: HloId, end: impl Fn(&Row) -> u32) -> core::ops::Range<usize> {
+        let at = id.index();
+        let start = if at == 0 { 0 } else { end(&self.rows[at - 1]) };
+        start as usize..end(&self.rows[at]) as usize
+    }
+
+    /// The shape of `id`.
+    #[inline]
+    pub fn shape(&self, id: ShapeId) -> &Shape {
+        &self.shapes[id.index()]
+    }
+
+    /// The id of a shape, which is added if it is new. Layouts count.
+    pub fn intern_shape(&mut self, shape: Shape) -> ShapeId {
+        let hash = seeded_hash(&shape);
+        let shapes = &self.shapes;
+        if let Some(found) = self.shape_index.find(hash, |i| shapes[*i as usize] == shape) {
+            return ShapeId(*found);
+        }
+        let id = next(&self.shapes);
+        self.shapes.push(shape);
+        let shapes = &self.shapes;
+        self.shape_index.insert_unique(hash, id, |i| seeded_hash(&shapes[*i as usize]));
+        ShapeId(id)
+    }
+
+    /// Number of different shapes.
+    pub fn shape_count(&self) -> usize {
+        self.shapes.len()
+    }
+
+    /// The attributes of `id`.
+    #[inline]
+    pub fn attrs(&self, id: AttrId) -> &Attrs {
+        self.attrs.get(id.index()).unwrap_or(&Attrs::None)
+    }
+
+    /// The id of attributes, which are added if they are new; large literals always are.
+    pub fn intern_attrs(&mut self, attrs: Attrs) -> AttrId {
+        if attrs == Attrs::None {
+            return AttrId::NONE;
+        }
+        if let Attrs::Constant(literal) = &attrs
+            && literal_bytes(literal) > COMPARED_LITERAL
+        {
+            self.attrs.push(attrs);
+            return AttrId(next(&self.attrs) - 1);
+        }
+        let hash = seeded_hash(&attrs);
+        let table = &self.attrs;
+        if let Some(found) = self.attr_index.find(hash, |i| table[*i as usize] == attrs) {
+            return AttrId(*found);
+        }
+        let id = next(&self.attrs);
+        self.attrs.push(attrs);
+        let table = &self.attrs;
+        self.attr_index.insert_unique(hash, id, |i| seeded_hash(&table[*i as usize]));
+        AttrId(id)
+    }
+
+    /// The text of `id`; empty for `NONE`.
+    #[inline]
+    pub fn text(&self, id: TextId) -> &str {
+        self.texts.get(id)
+    }
+
+    /// The id of a text, which is added if it is new.
+    pub fn intern_text(&mut self, text: &str) -> TextId {
+        // Full only for more than 4 GiB of different texts, which no input that the readers take has.
+        self.texts.intern(text).unwrap_or(TextId::NONE)
+    }
+}
+
+fn literal_bytes(literal: &Literal) -> usize {
+    match literal {
+        Literal::Array { data, .. } => data.len(),
+        Literal::Tuple(parts) => parts.iter().map(literal_bytes).sum(),
+    }
+}
+
+/// Same program: everything but ids of interned values and places in the text.
+impl PartialEq for HloModule {
+    fn eq(&self, other: &Self) -> bool {
+        let metadata = |i: HloInst<'_>| i.metadata().to_owned();
+        self.name == other.name
+            && self.entry == other.entry
+            && self.extra == other.extra
+            && self.frames == other.frames
+            && self.computations == other.computations
+            && self.len() == other.len()
+            && self
+                .insts()
+                .zip(other.insts())
+                .all(|(a, b)| a.same_program(b) && a.kept().eq(b.kept()) && metadata(a) == metadata(b))
+    }
+}
+
+/// A view of one instruction.
+#[derive(Clone, Copy)]
+pub struct HloInst<'m> {
+    module: &'m HloModule,
+    /// Which one.
+    pub id: HloId,
+    /// What it does.
+    pub op: HloOp,
+}
+
+impl<'m> HloInst<'m> {
+    #[inline]
+    fn row(self) -> &'m Row {
+        &self.module.rows[self.id.index()]
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'m str {
+        &self.module.names[self.module.range(self.id, |r| r.name_end)]
+    }
+
+    /// Its shape.
+    #[inline]
+    pub fn shape(self) -> &'m Shape {
+        self.module.shape(self.row().shape)
+    }
+
+    /// Its shape's id: equal ids, equal shapes.
+    #[inline]
+    pub fn shape_id(self) -> ShapeId {
+        self.row().shape
+    }
+
+    /// Its operands.
+    #[inline]
+    pub fn operands(self) -> &'m [HloId] {
+        &self.module.operands[self.module.range(self.id, |r| r.operands_end)]
+    }
+
+    /// Called computations: while = body, condition; conditional = the branches; others = the one.
+    #[inline]
+    pub fn called(self) -> &'m [CompId] {
+        &self.module.called[self.module.rare_range(self.id, |r| r.called_end)]
+    }
+
+    /// Its attributes.
+    #[inline]
+    pub fn attrs(self) -> &'m Attrs {
+        self.module.attrs(self.row().attrs)
+    }
+
+    /// Its attributes' id: equal ids, equal attributes.
+    #[inline]
+    pub fn attr_id(self) -> AttrId {
+        self.row().attrs
+    }
+
+    /// The computation that it is in.
+    pub fn computation(self) -> CompId {
+        let comps = &self.module.computations;
+        CompId::new(comps.partition_point(|c| c.instructions.first + c.instructions.count <= self.id.0))
+    }
+
+    /// Attributes that do not change the meaning, as written.
+    pub fn kept(self) -> impl ExactSizeIterator<Item = (&'m str, &'m str)> {
+        let ids = &self.module.kept[self.module.rare_range(self.id, |r| r.kept_end)];
+        ids.iter().map(move |(key, value)| (self.module.text(*key), self.module.text(*value)))
+    }
+
+    /// The ids of [`Self::kept`].
+    pub fn kept_ids(self) -> &'m [(TextId, TextId)] {
+        &self.module.kept[self.module.rare_range(self.id, |r| r.kept_end)]
+    }
+
+    /// The value of a kept attribute.
+    pub fn kept_value(self, key: &str) -> Option<&'m str> {
+        self.kept().find(|(k, _)| *k == key).map(|(_, v)| v)
+    }
+
+    /// The text between the braces of `metadata={...}`.
+    pub fn metadata(self) -> &'m str {
+        self.module.text(self.metadata_id())
+    }
+
+    /// The id of [`Self::metadata`].
+    pub fn metadata_id(self) -> TextId {
+        self.module.rare(self.id).map_or(TextId::NONE, |at| self.module.rare[at].metadata)
+    }
+
+    /// Where it comes from.
+    pub fn location(self) -> SourceLoc {
+        SourceLoc::of_metadata(self.metadata(), &self.module.frames)
+    }
+
+    /// The user's source line for a diagnostic.
+    pub fn source(self) -> Option<String> {
+        self.location().describe()
+    }
+
+    /// Line and column in the HLO text.
+    pub fn text_place(self) -> Option<(u32, u32)> {
+        let row = self.row();
+        (row.line != 0).then_some((row.line, u32::from(row.column)))
+    }
+
+    /// The row as an instruction to be added to a module with the same interned tables.
+    pub fn draft(self) -> Draft<'m> {
+        let row = self.row();
+        Draft {
+            name: self.name(),
+            op: self.op,
+            shape: row.shape,
+            operands: self.operands(),
+            called: self.called(),
+            attrs: row.attrs,
+            kept: self.kept_ids(),
+            metadata: self.metadata_id(),
+            line: row.line,
+            column: row.column,
+        }
+    }
+
+    /// Same name, operation, shape, operands, computations and attributes.
+    pub fn same_program(self, other: HloInst<'_>) -> bool {
+        self.name() == other.name()
+            && self.op == other.op
+            && self.shape() == other.shape()
+            && self.operands() == other.operands()
+            && self.called() == other.called()
+            && self.attrs() == other.attrs()
+    }
+}

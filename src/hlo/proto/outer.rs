@@ -1,0 +1,126 @@
+//! Facts of the module that stand outside its computations: name, entry, layout, aliasing, stack frames.
+
+use super::computation::Reader;
+use super::messages::{
+    FrontendAttributes, HloBufferDonorProto, HloInputOutputAliasProto, ProgramShapeProto,
+    StackFrameIndexProto,
+};
+use super::wire::Fields;
+use super::{Fault, damaged, fault, kept, shape};
+use murre_components::diag::codes::read;
+use murre_components::hlo::{FileLocation, StackFrame};
+use murre_components::ids::CompId;
+use prost::Message;
+
+fn index(numbers: &[i64]) -> String {
+    let words: Vec<String> = numbers.iter().map(|n| n.to_string()).collect();
+    format!("{{{}}}", words.join(", "))
+}
+
+fn message<M: Message + Default>(bytes: &[u8]) -> Result<M, Fault> {
+    M::decode(bytes).map_err(|_| damaged())
+}
+
+impl Reader<'_> {
+    /// Reads them; the computations have been read.
+    pub(super) fn outer_facts(&mut self, bytes: &[u8]) -> Result<(), Fault> {
+        let (mut entry_name, mut entry_id) = ("", 0);
+        let mut extra: Vec<(&str, String)> = Vec::new();
+        let mut fields = Fields::new(bytes);
+        while let Some(field) = fields.next_field()? {
+            match field.number {
+                1 => self.out.name = field.value.text()?.to_owned(),
+                2 => entry_name = field.value.text()?,
+                4 => {
+                    if let Some(text) = layout(&message(field.value.bytes()?)?)? {
+                        extra.push(("entry_computation_layout", text));
+                    }
+                }
+                6 => entry_id = field.value.int()?,
+                7 => extra.push(("is_scheduled", "true".to_owned())),
+                8 => extra.extend(aliases(&message(field.value.bytes()?)?)),
+                17 => self.frames(message(field.value.bytes()?)?),
+                18 => extra.extend(donors(&message(field.value.bytes()?)?)),
+                19 => {
+                    let attributes: FrontendAttributes = message(field.value.bytes()?)?;
+                    extra.extend(kept::frontend_attributes(&attributes).map(|t| ("frontend_attributes", t)));
+                }
+                _ => {}
+            }
+        }
+        // In the order in which the text form has them, whatever the order on the wire.
+        let rank = |key: &str| {
+            ["is_scheduled", "input_output_alias", "buffer_donor", "entry_computation_layout"]
+                .iter()
+                .position(|k| *k == key)
+                .unwrap_or(usize::MAX)
+        };
+        extra.sort_by_key(|(key, _)| rank(key));
+        self.out.extra = extra.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
+        let by_id = self.comp_ids.get(&entry_id).copied();
+        let by_name = || {
+            let found = self.out.computations.iter().rposition(|c| c.name == entry_name);
+            found.filter(|_| entry_id == 0).map(CompId::new)
+        };
+        self.out.entry = by_id.or_else(by_name).ok_or_else(|| {
+            let what = format!("the entry computation, id {entry_id}, does not exist");
+            fault(&read::READ_ENTRY, what)
+        })?;
+        Ok(())
+    }
+
+    fn frames(&mut self, proto: StackFrameIndexProto) {
+        let frames = &mut self.out.frames;
+        frames.files = proto.file_names;
+        frames.functions = proto.function_names;
+        frames.locations = proto
+            .file_locations
+            .iter()
+            .map(|l| FileLocation {
+                file: l.file_name_id.into(),
+                function: l.function_name_id.into(),
+                line: l.line.into(),
+                end_line: l.end_line.into(),
+                column: l.column.into(),
+                end_column: l.end_column.into(),
+            })
+            .collect();
+        let frame = |f: &super::messages::StackFrame| StackFrame {
+            location: f.file_location_id.into(),
+            parent: f.parent_frame_id.into(),
+        };
+        frames.frames = proto.stack_frames.iter().map(frame).collect();
+    }
+}
+
+/// `{(f32[8]{0}, s32[])->f32[8]{0}}`
+fn layout(program: &ProgramShapeProto) -> Result<Option<String>, Fault> {
+    let Some(result) = &program.result else { return Ok(None) };
+    let parameters: Result<Vec<String>, Fault> =
+        program.parameters.iter().map(|p| shape::shape(p, 0).map(|s| s.to_string())).collect();
+    Ok(Some(format!("{{({})->{}}}", parameters?.join(", "), shape::shape(result, 0)?)))
+}
+
+/// `{ {0}: (1, {}, may-alias) }`
+fn aliases(proto: &HloInputOutputAliasProto) -> Option<(&'static str, String)> {
+    let one = |e: &super::messages::AliasEntryProto| {
+        let kind = if e.kind == 2 { "must-alias" } else { "may-alias" };
+        format!(
+            "{}: ({}, {}, {kind})",
+            index(&e.output_shape_index),
+            e.parameter_number,
+            index(&e.parameter_shape_index)
+        )
+    };
+    let entries: Vec<String> = proto.entries.iter().map(one).collect();
+    (!entries.is_empty()).then(|| ("input_output_alias", format!("{{ {} }}", entries.join(", "))))
+}
+
+/// `{ (1, {}) }`
+fn donors(proto: &HloBufferDonorProto) -> Option<(&'static str, String)> {
+    let one = |e: &super::messages::BufferDonorEntryProto| {
+        format!("({}, {})", e.parameter_number, index(&e.parameter_shape_index))
+    };
+    let entries: Vec<String> = proto.entries.iter().map(one).collect();
+    (!entries.is_empty()).then(|| ("buffer_donor", format!("{{ {} }}", entries.join(", "))))
+}

@@ -1,0 +1,359 @@
+//! A line of the usual form, `name = shape opcode(operands), attributes`, in one go.
+//!
+//! Dumps repeat themselves: the same shapes, the same attributes, the same small constants, thousands of times. What the
+//! token reader has understood once is found again by its text. A line whose every part is known is taken without
+//! tokens; any other is left untouched to the token reader, which gives the same result for every line
+//! ([`super::read_text_by_token`] reads all of them so).
+
+use super::{Parser, reserved};
+use crate::hlo::lex::is_word;
+use murre_components::hash::{SeededMap, seeded_map};
+use murre_components::hlo::{Attrs, Draft, HloOp};
+use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
+
+/// A cache takes no more entries than this: what repeats is seen early.
+const MOST_ENTRIES: usize = 1 << 14;
+/// Longest text of a constant that is remembered.
+const SMALL_LITERAL: usize = 96;
+
+/// Understood attributes: their id, and ranges of called computations and kept texts in the cache.
+#[derive(Clone, Copy)]
+struct Known {
+    attrs: AttrId,
+    called: (u32, u32),
+    kept: (u32, u32),
+}
+
+/// What is known by its text.
+pub(super) struct Cache<'a> {
+    on: bool,
+    shapes: SeededMap<&'a str, ShapeId>,
+    literals: SeededMap<(ShapeId, &'a str), AttrId>,
+    attributes: SeededMap<(HloOp, &'a str), Known>,
+    called: Vec<CompId>,
+    kept: Vec<(TextId, TextId)>,
+    /// Room for the operands of the instruction that is being read.
+    pub operands: Vec<HloId>,
+}
+
+impl<'a> Cache<'a> {
+    pub fn new() -> Self {
+        Cache {
+            on: true,
+            shapes: seeded_map(),
+            literals: seeded_map(),
+            attributes: seeded_map(),
+            called: Vec::new(),
+            kept: Vec::new(),
+            operands: Vec::new(),
+        }
+    }
+
+    /// A cache that knows nothing and learns nothing.
+    pub fn off() -> Self {
+        Cache { on: false, ..Cache::new() }
+    }
+}
+
+/// A cursor over the bytes of a line. Every step is `None` where the line is not of the usual form.
+#[derive(Clone, Copy)]
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    #[inline]
+    fn byte(&self) -> u8 {
+        self.text.as_bytes().get(self.at).copied().unwrap_or(0)
+    }
+
+    #[inline]
+    fn eat(&mut self, c: u8) -> Option<()> {
+        (self.byte() == c).then(|| self.at += 1)
+    }
+
+    #[inline]
+    fn word(&mut self) -> Option<&'a str> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let n = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
+        let word = &self.text[self.at..self.at + n];
+        self.at += n;
+        // `...` and `->` are no part of a word.
+        (n > 0 && !(word.ends_with('-') || word.starts_with('.'))).then_some(word)
+    }
+
+    /// The text of a shape: `f32[2]{0}` or a balanced `( ... )`.
+    #[inline]
+    fn shape(&mut self) -> Option<&'a str> {
+        let (start, bytes) = (self.at, self.text.as_bytes());
+        if self.byte() == b'(' {
+            let mut depth = 0u32;
+            loop {
+                match *bytes.get(self.at)? {
+                    b'(' => depth += 1,
+                    b')' => depth -= 1,
+                    b'\n' | b'"' => return None,
+                    _ => {}
+                }
+                self.at += 1;
+                if depth == 0 {
+                    return Some(&self.text[start..self.at]);
+                }
+            }
+        }
+        for close in [b']', b'}'] {
+            if close == b'}' && self.byte() != b'{' {
+                break;
+            }
+            while *bytes.get(self.at)? != close {
+                if bytes[self.at] == b'\n' {
+                    return None;
+                }
+                self.at += 1;
+            }
+            self.at += 1;
+        }
+        Some(&self.text[start..self.at])
+    }
+}
+
+impl<'a> Parser<'a> {
+    /// Reads the line of an instruction that starts at the current token, if every part of it is known.
+    #[inline]
+    pub(super) fn line(&mut self) -> Option<HloId> {
+        if !self.cache.on || !self.faults.is_empty() {
+            return None;
+        }
+        let mut operands = std::mem::take(&mut self.cache.operands);
+        operands.clear();
+        let id = self.known_line(&mut operands);
+        self.cache.operands = operands;
+        id
+    }
+
+    fn known_line(&mut self, operands: &mut Vec<HloId>) -> Option<HloId> {
+        let mut c = Cursor { text: self.lexer.text(), at: self.tok.start };
+        if c.byte() == b'%' {
+            c.at += 1;
+        }
+        let name = c.word().filter(|n| !reserved(n))?;
+        for b in *b" = " {
+            c.eat(b)?;
+        }
+        let shape = *self.cache.shapes.get(c.shape()?)?;
+        c.eat(b' ')?;
+        let op = HloOp::from_name(c.word()?)?;
+        c.eat(b'(')?;
+        let mut own = AttrId::NONE;
+        match op {
+            HloOp::Parameter => {
+                let number = c.word()?.parse().ok()?;
+                own = self.module.intern_attrs(Attrs::Parameter { number });
+            }
+            HloOp::Constant => own = self.known_literal(&mut c, shape)?,
+            _ => self.known_operands(&mut c, operands)?,
+        }
+        c.eat(b')')?;
+        let (known, metadata) = self.known_attributes(&mut c, op)?;
+        let at = self.span();
+        let metadata = metadata.map_or(TextId::NONE, |text| self.module.intern_text(text));
+        let part = |(from, to): (u32, u32)| from as usize..to as usize;
+        let id = self.module.push(Draft {
+            operands,
+            called: &self.cache.called[part(known.called)],
+            attrs: if own.is_some() { own } else { known.attrs },
+            kept: &self.cache.kept[part(known.kept)],
+            metadata,
+            line: at.line,
+            column: u16::try_from(at.column).unwrap_or(u16::MAX),
+            ..Draft::new(name, op, shape)
+        });
+        if !self.names.insert(&self.module, id, name) {
+            // The token reader says what is wrong with it.
+            self.module.truncate(id);
+            return None;
+        }
+        self.lexer.jump(c.at);
+        self.tok.end = c.at;
+        self.advance();
+        Some(id)
+    }
+
+    fn known_literal(&mut self, c: &mut Cursor<'a>, shape: ShapeId) -> Option<AttrId> {
+        let start = c.at;
+        let bytes = c.text.as_bytes();
+        let mut depth = 0;
+        loop {
+            match *bytes.get(c.at)? {
+                b'(' => depth += 1,
+                b')' if depth == 0 => break,
+                b')' => depth -= 1,
+                b'\n' => return None,
+                _ => {}
+            }
+            c.at += 1;
+            if c.at - start > SMALL_LITERAL {
+                return None;
+            }
+        }
+        self.cache.literals.get(&(shape, &c.text[start..c.at])).copied()
+    }
+
+    #[inline]
+    fn known_operands(&mut self, c: &mut Cursor<'a>, operands: &mut Vec<HloId>) -> Option<()> {
+        if c.byte() == b')' {
+            return Some(());
+        }
+        loop {
+            // `/*index=5*/` stands before every fifth operand of a long list.
+            if c.byte() == b'/' {
+                let near = c.text.get(c.at..c.text.len().min(c.at + 24))?;
+                let comment = &near[..near.find("*/")? + 2];
+                if !comment.starts_with("/*") || comment.len() < 4 || comment.contains('\n') {
+                    return None;
+                }
+                c.at += comment.len();
+            }
+            let before = *c;
+            if c.byte() == b'(' || c.byte() != b'%' && c.word().is_some() && c.byte() == b'[' {
+                c.shape()?;
+                let shape = &c.text[before.at..c.at];
+                self.known_operand(c, shape, operands)?;
+            } else {
+                *c = before;
+                if c.byte() == b'%' {
+                    c.at += 1;
+                }
+                let name = c.word()?;
+                operands.push(self.names.get(&self.module, name)?);
+            }
+            match c.byte() {
+                b')' => return Some(()),
+                b',' => {
+                    c.at += 1;
+                    c.eat(b' ')?;
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// The name behind an operand's shape; the shape must be the operand's own.
+    fn known_operand(&mut self, c: &mut Cursor<'a>, shape: &str, operands: &mut Vec<HloId>) -> Option<()> {
+        let shape = *self.cache.shapes.get(shape)?;
+        c.eat(b' ')?;
+        if c.byte() == b'%' {
+            c.at += 1;
+        }
+        let id = self.names.get(&self.module, c.word()?)?;
+        let actual = self.module.inst(id);
+        operands.push(id);
+        (actual.shape_id() == shape || actual.shape().same(self.module.shape(shape))).then_some(())
+    }
+
+    /// The attributes up to the end of the line, and the text of the metadata that may stand behind them.
+    #[inline]
+    fn known_attributes(&self, c: &mut Cursor<'a>, op: HloOp) -> Option<(Known, Option<&'a str>)> {
+        const METADATA: &str = ", metadata={";
+        let rest = &c.text.as_bytes()[c.at..];
+        let mut end = memchr::memchr(b'\n', rest)?;
+        let behind = end;
+        if end > 0 && rest[end - 1] == b'\r' {
+            end -= 1;
+        }
+        let mut line = &c.text[c.at..c.at + end];
+        let mut metadata = None;
+        if line.len() > METADATA.len()
+            && let Some(at) = memchr::memmem::find(line.as_bytes(), METADATA.as_bytes())
+        {
+            // The closing brace must be the last of the line.
+            metadata = Some(closed(&line[at + METADATA.len()..])?);
+            line = &line[..at];
+        }
+        let known = *self.cache.attributes.get(&(op, line))?;
+        // What follows must begin another instruction or end the computation.
+        c.at += behind;
+        let next = c.text.as_bytes()[c.at..].iter().find(|b| !b.is_ascii_whitespace())?;
+        (is_word(*next) || matches!(next, b'%' | b'}')).then_some((known, metadata))
+    }
+
+    /// Keeps the shape that the token reader found between two byte offsets.
+    pub(super) fn remember_shape(&mut self, start: usize, end: usize, shape: ShapeId) {
+        let text = self.lexer.slice(start, end);
+        let whole = {
+            let mut c = Cursor { text, at: 0 };
+            c.shape().is_some_and(|s| s.len() == text.len())
+        };
+        if self.cache.on && whole && self.cache.shapes.len() < MOST_ENTRIES {
+            self.cache.shapes.insert(text, shape);
+        }
+    }
+
+    /// Keeps the constant that the token reader found between two byte offsets.
+    pub(super) fn remember_literal(&mut self, shape: ShapeId, start: usize, end: usize, attrs: AttrId) {
+        let text = self.lexer.slice(start, end);
+        if self.cache.on && text.len() <= SMALL_LITERAL && self.cache.literals.len() < MOST_ENTRIES {
+            self.cache.literals.insert((shape, text), attrs);
+        }
+    }
+
+    /// Keeps the attributes that the token reader found from byte offset `start` on, up to metadata at `metadata` or to
+    /// where it stands now. For parameters and constants only that they have none counts.
+    pub(super) fn remember_attributes(
+        &mut self,
+        op: HloOp,
+        start: usize,
+        metadata: Option<(usize, bool)>,
+        attrs: AttrId,
+        called: &[CompId],
+        kept: &[(TextId, TextId)],
+    ) {
+        let end = match metadata {
+            Some((at, true)) => at,
+            // Attributes behind the metadata: not the usual form.
+            Some((_, false)) => return,
+            None => self.behind,
+        };
+        let text = self.lexer.slice(start, end);
+        let fits = self.cache.on
+            && self.faults.is_empty()
+            && self.cache.attributes.len() < MOST_ENTRIES
+            && !text.contains('\n')
+            // Names that are looked up in the computation.
+            && !text.contains("control-predecessors");
+        if !fits {
+            return;
+        }
+        let from = (self.cache.called.len() as u32, self.cache.kept.len() as u32);
+        self.cache.called.extend_from_slice(called);
+        self.cache.kept.extend_from_slice(kept);
+        let to = (self.cache.called.len() as u32, self.cache.kept.len() as u32);
+        let known = Known { attrs, called: (from.0, to.0), kept: (from.1, to.1) };
+        self.cache.attributes.insert((op, text), known);
+    }
+}
+
+/// The text before the closing brace, which must be the last character; quoted texts may hold braces.
+fn closed(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes();
+    let (mut i, mut depth) = (0, 0u32);
+    while i < bytes.len() {
+        match bytes[i] {
+            b'"' => {
+                i += 1;
+                while *bytes.get(i)? != b'"' {
+                    i += if bytes[i] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'{' => depth += 1,
+            b'}' if depth == 0 => return (i + 1 == bytes.len()).then(|| &text[..i]),
+            b'}' => depth -= 1,
+            // A comment; the token reader knows what to do.
+            b'/' if matches!(bytes.get(i + 1), Some(b'*' | b'/')) => return None,
+            _ => {}
+        }
+        i += 1;
+    }
+    None
+}

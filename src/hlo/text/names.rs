@@ -1,0 +1,150 @@
+//! The names of one computation: name in, instruction out. The table holds ids; the names themselves are in the module.
+//!
+//! Names are mostly a word and a number that counts up (`add.17`), and operands are mostly near. So a name is looked for
+//! first at the place of its word plus its number: neighbours in the text are neighbours in the table, and a large
+//! computation costs no more cache misses an instruction than a small one. Only where that place is taken by another
+//! name does a hash decide.
+
+use murre_components::hash::seeded_hash;
+use murre_components::hlo::HloModule;
+use murre_components::ids::HloId;
+
+/// Slots of the smallest table, and the most that are emptied in place.
+const SMALL: usize = 1024;
+
+/// Instructions by name. A slot holds an id plus one; at most half of the slots are taken.
+#[derive(Default)]
+pub(crate) struct Names {
+    slots: Vec<u32>,
+    taken: usize,
+    /// The first instruction of the computation.
+    first: u32,
+}
+
+/// Up to eight bytes as a number.
+#[inline]
+fn load(part: &[u8]) -> u64 {
+    match part.first_chunk::<8>() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => part.iter().fold(0, |n, b| n << 8 | u64::from(*b)),
+    }
+}
+
+/// The first place of a name: its word's hash plus its number.
+#[inline]
+fn place(name: &str) -> usize {
+    let bytes = name.as_bytes();
+    // The last run of digits is the number; what stands around it is the word.
+    let end = bytes.iter().rposition(u8::is_ascii_digit).map_or(0, |at| at + 1);
+    let (mut number, mut start, mut unit) = (0usize, end, 1usize);
+    while start > 0 && end - start < 9 && bytes[start - 1].is_ascii_digit() {
+        start -= 1;
+        number += usize::from(bytes[start] - b'0') * unit;
+        unit *= 10;
+    }
+    let (head, tail) = (&bytes[..start], &bytes[end..]);
+    let near = load(&head[head.len().saturating_sub(8)..]) ^ load(&tail[..tail.len().min(8)]).rotate_left(24);
+    let mixed = near.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ load(&head[..head.len().min(8)])
+        ^ (head.len() as u64) << 40;
+    ((mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as usize).wrapping_add(number)
+}
+
+impl Names {
+    /// Forgets every name. About `count` instructions will come, from `first` on.
+    pub fn begin(&mut self, first: HloId, count: usize) {
+        let wanted = (2 * count + 2).next_power_of_two().max(SMALL);
+        if self.slots.len() > SMALL || wanted > SMALL {
+            self.slots = vec![0; wanted];
+        } else {
+            self.slots.clear();
+            self.slots.resize(SMALL, 0);
+        }
+        (self.taken, self.first) = (0, first.0);
+    }
+
+    /// The slot that holds the name, or the free slot where it belongs.
+    #[inline]
+    fn slot(&self, module: &HloModule, name: &str) -> usize {
+        let mask = self.slots.len() - 1;
+        let here = |at: usize| {
+            let id = self.slots[at];
+            id == 0 || module.inst(HloId(id - 1)).name() == name
+        };
+        let first = place(name) & mask;
+        if here(first) {
+            return first;
+        }
+        // Steps of its own for each name: next to a taken place many may be taken.
+        let hash = seeded_hash(name) as usize;
+        let (mut at, step) = (hash & mask, hash >> 32 | 1);
+        while !here(at) {
+            at = at.wrapping_add(step) & mask;
+        }
+        at
+    }
+
+    /// The instruction of this name.
+    #[inline]
+    pub fn get(&self, module: &HloModule, name: &str) -> Option<HloId> {
+        if self.slots.is_empty() {
+            return None;
+        }
+        self.slots[self.slot(module, name)].checked_sub(1).map(HloId)
+    }
+
+    /// Adds an instruction that is in the module already. `false` if another has its name.
+    #[inline]
+    pub fn insert(&mut self, module: &HloModule, id: HloId, name: &str) -> bool {
+        if 2 * (self.taken + 1) > self.slots.len() {
+            self.grow(module, id);
+        }
+        let slot = self.slot(module, name);
+        if self.slots[slot] != 0 {
+            return false;
+        }
+        self.slots[slot] = id.0 + 1;
+        self.taken += 1;
+        true
+    }
+
+    /// Twice as many slots; the instructions before `end` are put in.
+    fn grow(&mut self, module: &HloModule, end: HloId) {
+        self.slots = vec![0; (2 * self.slots.len()).max(SMALL)];
+        for id in self.first..end.0 {
+            let slot = self.slot(module, module.inst(HloId(id)).name());
+            if self.slots[slot] == 0 {
+                self.slots[slot] = id + 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murre_components::hlo::{Draft, HloOp, Shape};
+
+    #[test]
+    fn every_name_is_found_and_none_twice() {
+        let mut module = HloModule::default();
+        let shape = module.intern_shape(Shape::Token);
+        let mut names = Names::default();
+        assert_eq!(names.get(&module, "a"), None);
+        let mut all: Vec<String> = (0..5000).map(|i| format!("add.{i}")).collect();
+        // Same places: leading zeros, words without a number, the number alone.
+        all.extend((0..500).map(|i| format!("add.0{i}")));
+        all.extend((0..500).map(|i| format!("x{i}y")));
+        all.extend((0..500).map(|i| format!("{i}")));
+        for name in &all {
+            let id = module.push(Draft::new(name, HloOp::AfterAll, shape));
+            assert!(names.insert(&module, id, name), "{name}");
+        }
+        for (i, name) in all.iter().enumerate() {
+            assert_eq!(names.get(&module, name), Some(HloId::new(i)), "{name}");
+        }
+        assert!(!names.insert(&module, HloId::new(0), "add.7"));
+        names.begin(HloId::new(all.len()), 3);
+        assert_eq!(names.get(&module, "add.7"), None);
+    }
+}
