@@ -124,7 +124,7 @@ fn an_operation_that_is_not_supported_is_refused_by_name() {
         "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n\nENTRY",
     );
     let (dir, module, artifact) = scratch(module.as_bytes());
-    refuses(&["compile", &module, "-o", &artifact], "MUR0206", dir.path());
+    refuses(&["compile", &module, "-o", &artifact], "MUR0401", dir.path());
     let errors = text(&murre(&["compile", &module, "-o", &artifact]).stderr);
     assert!(errors.contains("instruction: %c"), "{errors}");
 }

@@ -167,15 +167,19 @@ fn every_verifier_fault_has_its_code() {
         ("  b = f32[4] reverse(a), dimensions={1}", "MUR0204"),
         ("  b = f32[5] dynamic-slice(a, i), dynamic_slice_sizes={5}", "MUR0204"),
         ("  b = f32[4] while(a), condition=add, body=add", "MUR0205"),
-        ("  b = f32[4] custom-call(a), custom_call_target=\"x\"", "MUR0206"),
-        ("  b = f32[?] parameter(2)", "MUR0206"),
+        ("  b = f32[5] all-reduce(a), replica_groups={}, to_apply=add", "MUR0201"),
+        ("  b = f32[6] all-gather(a), replica_groups={}, dimensions={0}", "MUR0201"),
+        ("  b = (f32[4], f32[4]) copy-start(a)", "MUR0201"),
+        ("  b = f32[4] async-done(a)", "MUR0203"),
+        ("  b = c64[4] fft(a), fft_type=RFFT, fft_length={4}", "MUR0201"),
+        ("  b = f32[2] bitcast(a)", "MUR0201"),
     ];
     for (lines, code) in table {
         assert_eq!(codes(&around(lines)).first(), Some(code), "{lines}");
     }
     // All together, each named.
-    let text = around("  b = f32[5] add(a, a)\n  c = f32[4] add(a)\n  d = f32[4] fft(a)");
-    assert_eq!(codes(&text), ["MUR0201", "MUR0202", "MUR0206"]);
+    let text = around("  b = f32[5] add(a, a)\n  c = f32[4] add(a)\n  d = f32[4] send-done(a, i)");
+    assert_eq!(codes(&text), ["MUR0201", "MUR0202", "MUR0202"]);
     let mut module = read_module(around("").as_bytes(), "m").expect("a module");
     module.computations[0].root = murre::components::ids::HloId::new(99);
     assert_eq!(verify(&module).first().map(|d| d.code.id), Some("MUR0207"));
@@ -271,4 +275,31 @@ fn damage_never_panics() {
         survive(text.as_bytes());
         survive(text.repeat(50_000).as_bytes());
     }
+}
+
+/// Valid to read and print, but nobody can compute it.
+#[test]
+fn a_dimension_without_a_bound_is_printed_and_not_evaluated() {
+    let text = "HloModule m\nENTRY e {\n  a = f32[?,4] parameter(0)\n  ROOT b = f32[?,4] add(a, a)\n}\n";
+    let module = read_module(text.as_bytes(), "m").expect("a module");
+    assert!(verify(&module).is_empty());
+    assert!(print_module(&module).contains("f32[?,4]"));
+    let faults = murre::eval::evaluate(&module, &[]).expect_err("no bound");
+    assert_eq!(faults.iter().map(|d| d.code.id).collect::<Vec<_>>(), ["MUR0206", "MUR0206"]);
+}
+
+/// The short form of background operations stands for a computation that it leaves out.
+#[test]
+fn short_forms_of_background_operations_get_their_computation() {
+    let text = "HloModule m\nENTRY e {\n  p = f32[4]{0} parameter(0)\n  q = f32[4]{0} abs(p)\n  \
+                s = ((f32[4]{0}), f32[4]{0}, s32[]) negate-start(q)\n  ROOT d = f32[4]{0} negate-done(s)\n}\n";
+    let module = read_module(text.as_bytes(), "m").expect("a module");
+    assert!(verify(&module).is_empty(), "{:#?}", verify(&module));
+    let printed = print_module(&module);
+    assert!(
+        printed.contains("s = ((f32[4]{0}), f32[4]{0}, s32[]) async-start(q), calls=async_wrapped.0"),
+        "{printed}"
+    );
+    assert!(printed.contains("ROOT async_root = f32[4]{0} negate(async_param.0)"), "{printed}");
+    assert_eq!(read_module(printed.as_bytes(), "m").expect("a module"), module);
 }

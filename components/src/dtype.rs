@@ -41,6 +41,8 @@ pub enum HloType {
     U1 = 31,
     F4E2M1Fn = 32,
     F8E8M0Fnu = 33,
+    F6E3M2Fn = 35,
+    F6E2M3Fn = 36,
 }
 
 impl HloType {
@@ -79,6 +81,8 @@ impl HloType {
         (HloType::U1, "u1"),
         (HloType::F4E2M1Fn, "f4e2m1fn"),
         (HloType::F8E8M0Fnu, "f8e8m0fnu"),
+        (HloType::F6E3M2Fn, "f6e3m2fn"),
+        (HloType::F6E2M3Fn, "f6e2m3fn"),
     ];
 
     /// The type named `name` in HLO text.
@@ -140,6 +144,8 @@ impl HloType {
                     | F8E4M3
                     | F8E3M4
                     | F4E2M1Fn
+                    | F6E2M3Fn
+                    | F6E3M2Fn
                     | F8E8M0Fnu
             )
     }
@@ -151,6 +157,7 @@ impl HloType {
             Pred | S1 | U1 => 1,
             S2 | U2 => 2,
             S4 | U4 | F4E2M1Fn => 4,
+            F6E2M3Fn | F6E3M2Fn => 6,
             other => other.bytes() as u32 * 8,
         }
     }

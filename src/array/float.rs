@@ -2,8 +2,8 @@
 //! round-to-nearest-even. Every real HLO float is exactly representable as `f64`, so `decode` never rounds.
 //!
 //! What happens beyond a format's range depends on its kind: an IEEE-like format has infinities; the `fn` formats
-//! have none and overflow to NaN; `fnuz` formats have one NaN (the bits of -0) and no negative zero; `f4e2m1fn`
-//! has neither NaN nor infinity and saturates; `f8e8m0fnu` is a power of two without a sign. Facts: `spec/hlo.md 4`, `7`.
+//! have none and overflow to NaN; `fnuz` formats have one NaN (the bits of -0) and no negative zero; `f4e2m1fn`,
+//! `f6e2m3fn` and `f6e3m2fn` have neither NaN nor infinity and saturate; `f8e8m0fnu` is a power of two without a sign. Facts: `spec/hlo.md 4`, `7`.
 
 use murre_components::dtype::HloType;
 
@@ -39,6 +39,8 @@ fn format_of(ty: HloType) -> Option<Format> {
         F8E5M2Fnuz => (5, 2, 16, Kind::Fnuz),
         F8E4M3Fnuz => (4, 3, 8, Kind::Fnuz),
         F4E2M1Fn => (2, 1, 1, Kind::Finite),
+        F6E2M3Fn => (2, 3, 1, Kind::Finite),
+        F6E3M2Fn => (3, 2, 3, Kind::Finite),
         _ => return None,
     };
     Some(Format { exponent, mantissa, bias, kind })

@@ -18,6 +18,7 @@ mod tensor;
 
 use crate::array::HostArray;
 use machine::Machine;
+use murre_components::diag::codes::verify::VERIFY_UNBOUNDED;
 use murre_components::diag::{Diagnostic, codes::eval};
 use murre_components::hlo::HloModule;
 use std::sync::Arc;
@@ -54,7 +55,15 @@ pub fn evaluate_within(
     inputs: &[HostArray],
     limits: &Limits,
 ) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
-    let faults = crate::hlo::verify(module);
+    let mut faults = crate::hlo::verify(module);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    for inst in module.insts().filter(|i| crate::hlo::is_unbounded(i.shape())) {
+        let fault = Diagnostic::error(&VERIFY_UNBOUNDED, "a dimension without a bound").on(inst.name());
+        let fault = fault.from_source(inst.source()).found(inst.shape().to_string()).ordered(inst.id.0);
+        faults.push(fault.expected("a bound such as f32[<=8]"));
+    }
     if !faults.is_empty() {
         return Err(faults);
     }

@@ -99,6 +99,16 @@ impl<'a> Lexer<'a> {
         self.at = at;
     }
 
+    /// Goes on reading at a byte offset further on, perhaps in another line.
+    pub(super) fn jump_lines(&mut self, at: usize) {
+        let passed = &self.text.as_bytes()[self.at.min(at)..at];
+        self.line += memchr::memchr_iter(b'\n', passed).count() as u32;
+        if let Some(last) = memchr::memrchr(b'\n', passed) {
+            self.line_start = self.at + last + 1;
+        }
+        self.at = at;
+    }
+
     fn advance_line(&mut self) {
         self.line += 1;
         self.line_start = self.at;

@@ -16,11 +16,12 @@ mod verify;
 
 pub use print::print_module;
 pub use text::{read_text, read_text_by_token};
+pub(crate) use verify::is_unbounded;
 pub use verify::verify;
 
 use bytes::Bytes;
 use murre_components::diag::{Diagnostic, Span, codes::read};
-use murre_components::hlo::{HloModule, HloOp};
+use murre_components::hlo::HloModule;
 
 /// [`read_shared`] for bytes that the caller keeps: a proto is copied once.
 pub fn read_module(bytes: &[u8], origin: &str) -> Result<HloModule, Vec<Diagnostic>> {
@@ -99,49 +100,6 @@ fn too_large(bytes: usize) -> Option<Diagnostic> {
         .found(format!("{bytes} bytes"))
         .expected("less than 4 GiB");
     u32::try_from(bytes).is_err().then_some(fault)
-}
-
-/// Whether an operation is read but refused by the verifier: what talks to other devices, runs in the background, or
-/// has no meaning of its own.
-pub(crate) fn is_refused(op: HloOp) -> bool {
-    use HloOp::*;
-    matches!(
-        op,
-        AddDependency
-            | AllGather
-            | AllGatherDone
-            | AllGatherStart
-            | AllReduce
-            | AllReduceDone
-            | AllReduceStart
-            | AllToAll
-            | AsyncDone
-            | AsyncStart
-            | AsyncUpdate
-            | CollectiveBroadcast
-            | CollectivePermute
-            | CollectivePermuteDone
-            | CollectivePermuteStart
-            | CopyDone
-            | CopyStart
-            | CustomCall
-            | Domain
-            | Fft
-            | Infeed
-            | Outfeed
-            | PartitionId
-            | RaggedAllToAll
-            | RaggedDot
-            | Recv
-            | RecvDone
-            | ReduceScatter
-            | ReplicaId
-            | Rng
-            | RngGetAndUpdateState
-            | Send
-            | SendDone
-            | StochasticConvert
-    )
 }
 
 #[cfg(test)]

@@ -47,6 +47,10 @@ pub fn parse_element(ty: HloType, text: &str, payload: Option<&str>) -> Result<u
     if magnitude == "nan" {
         return parse_nan(ty, negative, payload);
     }
+    // What looks like an integer must be one that 64 bits hold.
+    if magnitude.bytes().all(|b| b.is_ascii_digit()) && magnitude.parse::<u64>().is_err() {
+        return Err(NumberFault::Range);
+    }
     let value = match magnitude {
         "inf" => f64::INFINITY,
         _ if !magnitude.starts_with(|c: char| c.is_ascii_digit()) => return Err(NumberFault::Malformed),
@@ -57,6 +61,13 @@ pub fn parse_element(ty: HloType, text: &str, payload: Option<&str>) -> Result<u
         // Straight to f32: going through f64 could round twice.
         let single: f32 = text.parse().map_err(|_| NumberFault::Malformed)?;
         return if single.is_finite() { Ok(single.to_bits() as u64) } else { Err(NumberFault::Range) };
+    }
+    if ty == HloType::F8E8M0Fnu && value < 2f64.powi(-127) {
+        return Err(NumberFault::Range);
+    }
+    // Formats without infinities hold nothing beyond their largest value.
+    if value.is_finite() && value > float::decode(ty, float::encode(ty, f64::INFINITY)).abs() {
+        return Err(NumberFault::Range);
     }
     let bits = float::encode(ty, signed);
     let stored = float::decode(ty, bits);
@@ -127,7 +138,8 @@ pub fn format_element(ty: HloType, bits: u64) -> String {
 
 /// The shorter of the plain and the exponent form; both read back to the same value.
 fn shortest(value: f64, plain: String, exponent: String) -> String {
-    if value == 0.0 || plain.len() <= exponent.len() { plain } else { exponent }
+    // A large integer without an exponent would read as an integer of 64 bits.
+    if value == 0.0 || plain.len() <= exponent.len() && value.abs() < 1e18 { plain } else { exponent }
 }
 
 #[cfg(test)]

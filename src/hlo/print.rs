@@ -201,6 +201,9 @@ fn attributes(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
             put("start_index_map", list(&g.start_index_map));
             put("index_vector_dim", g.index_vector_dim.to_string());
             put("slice_sizes", list(&g.slice_sizes));
+            if g.indices_are_sorted {
+                put("indices_are_sorted", "true".to_owned());
+            }
             put_nonempty = vec![
                 ("operand_batching_dims", &g.operand_batching_dims),
                 ("start_indices_batching_dims", &g.start_indices_batching_dims),

@@ -9,7 +9,7 @@ use crate::hlo::infer::{Expect, Inspect, same_bounds};
 use hashbrown::HashTable;
 use murre_components::diag::{Diagnostic, Span, codes::verify as codes};
 use murre_components::hash::seeded_hash;
-use murre_components::hlo::{Attrs, HloInst, HloModule, UNBOUNDED};
+use murre_components::hlo::{Attrs, HloInst, HloModule, Shape, UNBOUNDED};
 use murre_components::ids::HloId;
 
 /// All faults of a module, in program order; empty when it is valid.
@@ -123,10 +123,9 @@ fn structure(module: &HloModule) -> Vec<Diagnostic> {
 }
 
 fn instruction(module: &HloModule, inst: HloInst<'_>, ordinal: u32, faults: &mut Vec<Diagnostic>) {
-    if inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| a.dims.contains(&UNBOUNDED))) {
-        let what = "a dimension without a bound";
-        let fault = Diagnostic::error(&codes::VERIFY_UNSUPPORTED, what).found(inst.shape().to_string());
-        faults.push(on(fault.expected("a bound such as f32[<=8]"), inst, ordinal));
+    // What has no bound has no extent to reckon with; who computes or compiles it refuses it.
+    let operands = inst.operands().iter().map(|o| module.inst(*o).shape());
+    if operands.chain([inst.shape()]).any(is_unbounded) {
         return;
     }
     if inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| !whole(a))) {
@@ -139,15 +138,6 @@ fn instruction(module: &HloModule, inst: HloInst<'_>, ordinal: u32, faults: &mut
     let expected = match inspect.expect() {
         Ok(Expect::Exact(shape)) if !shape.same(inst.shape()) => Some(shape),
         Ok(Expect::Bounds(shape)) if !same_bounds(&shape, inst.shape()) => Some(shape),
-        Ok(Expect::Unsupported) => {
-            let what = format!("{} is outside what murre computes", inst.op.name());
-            let mut fault = Diagnostic::error(&codes::VERIFY_UNSUPPORTED, what).found(inst.op.name());
-            if let Attrs::CustomCall { target, .. } = inst.attrs() {
-                fault = fault.found(format!("custom-call to \"{target}\""));
-            }
-            faults.push(on(fault, inst, ordinal));
-            None
-        }
         _ => None,
     };
     for problem in inspect.problems {
@@ -161,6 +151,11 @@ fn instruction(module: &HloModule, inst: HloInst<'_>, ordinal: u32, faults: &mut
         let fault = Diagnostic::error(&codes::VERIFY_SHAPE, what).found(found).expected(shape.to_string());
         faults.push(on(fault, inst, ordinal));
     }
+}
+
+/// Whether any array in it has a dimension without a bound.
+pub(crate) fn is_unbounded(shape: &Shape) -> bool {
+    shape.leaves().iter().any(|s| s.array().is_some_and(|a| a.dims.contains(&UNBOUNDED)))
 }
 
 /// Whether the array's bytes can be counted.

@@ -51,6 +51,7 @@ pub struct GatherDims {
     pub start_indices_batching_dims: Vec<i64>,
     pub index_vector_dim: i64,
     pub slice_sizes: Vec<i64>,
+    pub indices_are_sorted: bool,
 }
 
 /// Dimension numbers of a scatter.

@@ -1,7 +1,12 @@
 //! Contractions: dot, convolution, and the two linear-algebra operations.
 
 use super::{Expect, Inspect, Rule, array, flags, window_extent};
+use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, ConvDims, DotDims, HloOp, WindowDim};
+
+fn float_or_complex(t: HloType) -> bool {
+    t.is_float() || matches!(t, HloType::C64 | HloType::C128)
+}
 
 impl<'m> Inspect<'m> {
     pub(super) fn contract(&mut self) -> Rule<Expect> {
@@ -12,15 +17,20 @@ impl<'m> Inspect<'m> {
             }
             (HloOp::Cholesky, _) => {
                 self.count(1)?;
-                let a = self.array_of(0, "a float array", |t| t.is_float())?;
+                let a = self.array_of(0, "a float or complex array", float_or_complex)?;
                 match a.dims.as_slice() {
                     [.., n, m] if n == m => Ok(Expect::Exact(array(a.ty, a.dims.clone(), flags(a)))),
                     _ => self.bad_operand(0, "square matrices"),
                 }
             }
-            (HloOp::TriangularSolve, Attrs::TriangularSolve { left_side, .. }) => {
+            (HloOp::TriangularSolve, Attrs::TriangularSolve { left_side, transpose_a, .. }) => {
                 self.count(2)?;
-                let (a, b) = (self.array_of(0, "a float array", |t| t.is_float())?, self.array(1)?);
+                if !(1..=3).contains(transpose_a) {
+                    let wanted = "NO_TRANSPOSE, TRANSPOSE or ADJOINT";
+                    return self.bad_attribute("triangular-solve needs transpose_a", transpose_a, wanted);
+                }
+                let a = self.array_of(0, "a float or complex array", float_or_complex)?;
+                let b = self.array(1)?;
                 let r = a.rank();
                 let square = r >= 2 && a.dims[r - 1] == a.dims[r - 2];
                 let fits = square

@@ -14,6 +14,7 @@ fn is_complex(t: HloType) -> bool {
 enum Kind {
     Float,
     FloatOrComplex,
+    SignedOrComplex,
     Number,
     NumberOrPred,
     Bits,
@@ -26,6 +27,7 @@ impl Kind {
         match self {
             Kind::Float => t.is_float(),
             Kind::FloatOrComplex => t.is_float() || is_complex(t),
+            Kind::SignedOrComplex => t.is_float() || is_complex(t) || t.is_signed_int(),
             Kind::Number => real || is_complex(t),
             Kind::NumberOrPred => real || is_complex(t) || t == HloType::Pred,
             Kind::Bits => t.is_int() || t == HloType::Pred,
@@ -37,6 +39,7 @@ impl Kind {
         match self {
             Kind::Float => "a float array",
             Kind::FloatOrComplex => "a float or complex array",
+            Kind::SignedOrComplex => "an array of floats, complex numbers or signed integers",
             Kind::Number => "an array of numbers",
             Kind::NumberOrPred => "an array of numbers or pred",
             Kind::Bits => "an integer or pred array",
@@ -50,15 +53,17 @@ fn plain(op: HloOp) -> Option<(usize, Kind)> {
     use HloOp::*;
     Some(match op {
         Cbrt | Ceil | Erf | Floor | RoundNearestAfz | RoundNearestEven | ReducePrecision => (1, Kind::Float),
-        Cosine | Exponential | ExponentialMinusOne | Log | LogPlusOne | Logistic | Rsqrt | Sine | Sqrt
-        | Tan | Tanh => (1, Kind::FloatOrComplex),
-        Negate | Sign => (1, Kind::Number),
+        Acos | Acosh | Asin | Asinh | Atanh | Cosh | Cosine | Exponential | ExponentialMinusOne | Log
+        | LogPlusOne | Logistic | Rsqrt | Sine | Sinh | Sqrt | Tan | Tanh => (1, Kind::FloatOrComplex),
+        Negate => (1, Kind::Number),
+        Sign => (1, Kind::SignedOrComplex),
         Not => (1, Kind::Bits),
         PopulationCount | CountLeadingZeros => (1, Kind::Int),
         Add | Multiply | Maximum | Minimum => (2, Kind::NumberOrPred),
         Subtract | Divide | Power => (2, Kind::Number),
         Remainder => (2, Kind::Number),
-        Atan2 => (2, Kind::Float),
+        Atan2 => (2, Kind::FloatOrComplex),
+        Mulhi => (2, Kind::Int),
         And | Or | Xor => (2, Kind::Bits),
         ShiftLeft | ShiftRightArithmetic | ShiftRightLogical => (2, Kind::Int),
         _ => return None,
@@ -112,7 +117,8 @@ impl<'m> Inspect<'m> {
         match op {
             Abs | Real | Imag => {
                 self.count(1)?;
-                let first = self.array_of(0, "an array of numbers", |t| Kind::Number.takes(t))?;
+                let kind = if op == Abs { Kind::SignedOrComplex } else { Kind::FloatOrComplex };
+                let first = self.array_of(0, kind.name(), |t| kind.takes(t))?;
                 Ok(Expect::Exact(array(part(first.ty), first.dims.clone(), flags(first))))
             }
             IsFinite => {
@@ -151,6 +157,9 @@ impl<'m> Inspect<'m> {
                 let mut dynamic = flags(on_true);
                 merge(&mut dynamic, self.like_first(2, on_true, true)?);
                 let which = self.array_of(0, "a pred array", |t| t == HloType::Pred)?;
+                if which.rank() == 0 && on_true.rank() > 0 {
+                    return Ok(Expect::Exact(array(on_true.ty, on_true.dims.clone(), dynamic)));
+                }
                 if which.dims != on_true.dims {
                     return self.bad_operand(0, format!("pred with dimensions {:?}", on_true.dims));
                 }
@@ -160,7 +169,9 @@ impl<'m> Inspect<'m> {
             _ => {
                 // clamp: the bounds may be scalars.
                 self.count(3)?;
-                let middle = self.array_of(1, "an array of numbers", |t| t.is_int() || t.is_float())?;
+                let middle = self.array_of(1, "an array of numbers or pred", |t| {
+                    t.is_int() || t.is_float() || t == HloType::Pred
+                })?;
                 let mut dynamic = flags(middle);
                 for i in [0, 2] {
                     let bound = self.array(i)?;

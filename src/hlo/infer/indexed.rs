@@ -86,12 +86,26 @@ impl<'m> Inspect<'m> {
         }
     }
 
+    fn ascending(&mut self, name: &str, dims: &[i64]) -> Rule<()> {
+        if dims.is_sorted() {
+            return Ok(());
+        }
+        self.bad_attribute(
+            &format!("{name} must be in ascending order"),
+            format!("{dims:?}"),
+            "ascending dimensions",
+        )
+    }
+
     fn gather(&mut self, g: &GatherDims) -> Rule<Expect> {
         self.count(2)?;
         let (a, indices) = (self.array(0)?, self.array(1)?);
         let (batch, length) = self.index_batch(1, g.index_vector_dim)?;
         let gone: Vec<i64> = g.collapsed_slice_dims.iter().chain(&g.operand_batching_dims).copied().collect();
         self.distinct_dims("collapsed and batching dimensions", &gone, a.rank())?;
+        self.ascending("offset_dims", &g.offset_dims)?;
+        self.ascending("collapsed_slice_dims", &g.collapsed_slice_dims)?;
+        self.ascending("operand_batching_dims", &g.operand_batching_dims)?;
         self.distinct_dims("start_index_map", &g.start_index_map, a.rank())?;
         self.distinct_dims("start_indices_batching_dims", &g.start_indices_batching_dims, indices.rank())?;
         self.batching(
@@ -149,7 +163,7 @@ impl<'m> Inspect<'m> {
         let n = self.inst.operands().len() / 2;
         self.count(2 * n + 1)?;
         if n == 0 {
-            return self.count(3).map(|()| Expect::Unsupported);
+            return self.count(3).map(|()| Expect::Written);
         }
         let (a, indices) = (self.array(0)?, self.array(n)?);
         let (batch, length) = self.index_batch(n, s.index_vector_dim)?;
@@ -168,6 +182,9 @@ impl<'m> Inspect<'m> {
             &s.scatter_indices_batching_dims,
             s.index_vector_dim,
         )?;
+        self.ascending("update_window_dims", &s.update_window_dims)?;
+        self.ascending("inserted_window_dims", &s.inserted_window_dims)?;
+        self.ascending("input_batching_dims", &s.input_batching_dims)?;
         if s.scatter_dims_to_operand_dims.len() as i64 != length {
             return self.bad_attribute(
                 "scatter_dims_to_operand_dims and the index vector differ in length",

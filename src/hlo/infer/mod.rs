@@ -1,12 +1,13 @@
 //! Shape inference: an instruction in, the shape that its operation and operands give out, or what is wrong with them.
 //!
 //! One file per family: [`elementwise`], [`rearrange`] (data movement), [`contract`] (dot and convolution), [`indexed`]
-//! (slices at runtime offsets, gather, scatter), [`region`] (what calls computations). Bounds and flags of dynamic
+//! (slices at runtime offsets, gather, scatter), [`region`] (what calls computations), [`parallel`] (other devices, the background). Bounds and flags of dynamic
 //! dimensions are part of a shape; layouts are not. Facts: `spec/hlo.md 4`, `7`, `8`.
 
 mod contract;
 mod elementwise;
 mod indexed;
+mod parallel;
 mod rearrange;
 mod region;
 
@@ -24,8 +25,6 @@ pub(crate) enum Expect {
     Bounds(Shape),
     /// What is written, which was checked.
     Written,
-    /// Nothing: the operation is not computed at all.
-    Unsupported,
 }
 
 /// Something wrong with an instruction.
@@ -220,7 +219,7 @@ impl<'m> Inspect<'m> {
                 Ok(Expect::Written)
             }
             Constant | Broadcast | Transpose | Reverse | Concatenate | Iota | Slice | Pad | Reshape
-            | DynamicReshape | Tuple | GetTupleElement | GetDimensionSize | SetDimensionSize
+            | DynamicReshape | Tuple | GetTupleElement | GetDimensionSize | SetDimensionSize | Bitcast
             | BitcastConvert | Copy | OptimizationBarrier | AfterAll => self.rearrange(),
             Dot | Convolution | Cholesky | TriangularSolve => self.contract(),
             DynamicSlice | DynamicUpdateSlice | Gather | Scatter => self.indexed(),
@@ -230,8 +229,9 @@ impl<'m> Inspect<'m> {
             TopK | RngBitGenerator | BatchNormTraining | BatchNormInference | BatchNormGrad => {
                 self.compound()
             }
+            Fft | Rng | RngGetAndUpdateState | StochasticConvert => self.generated(),
             op if elementwise::is_elementwise(op) => self.elementwise(),
-            _ => Ok(Expect::Unsupported),
+            _ => self.parallel(),
         }
     }
 }

@@ -108,6 +108,16 @@ impl<'m> Inspect<'m> {
                 }
                 Ok(Expect::Exact(array(a.ty, a.dims.clone(), dynamic)))
             }
+            (Bitcast, _) => {
+                self.count(1)?;
+                let (a, to) = (self.array(0)?, self.written()?);
+                if a.elements().saturating_mul(a.ty.bits().into())
+                    != to.elements().saturating_mul(to.ty.bits().into())
+                {
+                    return self.bad_shape("a bitcast keeps the number of bits", a);
+                }
+                Ok(Expect::Written)
+            }
             (BitcastConvert, _) => self.bitcast_convert(),
             (Copy, _) => {
                 self.count(1)?;
@@ -249,11 +259,10 @@ impl<'m> Inspect<'m> {
         self.count(1)?;
         let (a, to) = (self.array(0)?, self.written()?);
         let (from_bits, to_bits) = (i64::from(a.ty.bits()), i64::from(to.ty.bits()));
-        let byte_wide = |t: HloType| t == HloType::Pred || t.bits().is_multiple_of(8);
         let mut dims = a.dims.clone();
         let mut dynamic = flags(a);
-        if !byte_wide(a.ty) || !byte_wide(to.ty) || (a.ty == HloType::Pred) != (to.ty == HloType::Pred) {
-            return self.bad_operand(0, "types of whole bytes");
+        if (a.ty == HloType::Pred) != (to.ty == HloType::Pred) || from_bits == 0 || to_bits == 0 {
+            return self.bad_operand(0, "numbers to numbers, or pred to pred");
         }
         if from_bits > to_bits {
             dims.push(from_bits / to_bits);

@@ -209,11 +209,8 @@ impl<'m> Inspect<'m> {
             (RngBitGenerator, Attrs::Rng { algorithm }) => {
                 self.count(1)?;
                 let state = self.array_of(0, "a u64 state", |t| t == HloType::U64)?;
-                let words: &[i64] = match algorithm {
-                    1 => &[2],
-                    2 => &[2, 3],
-                    _ => &[2, 3],
-                };
+                // XLA:CPU's default algorithm takes either state.
+                let words: &[i64] = if *algorithm == 1 { &[2] } else { &[2, 3] };
                 if state.rank() != 1 || !words.contains(&state.dims[0]) {
                     return self.bad_operand(0, format!("u64 of {words:?} words"));
                 }
@@ -222,15 +219,17 @@ impl<'m> Inspect<'m> {
                     _ => None,
                 };
                 match bits {
-                    Some(bits) if bits.ty.is_int() && bits.ty.bits() >= 8 => {
+                    Some(bits) if bits.ty.is_int() || bits.ty.is_float() => {
                         let value = array(bits.ty, bits.dims.clone(), Vec::new());
                         Ok(Expect::Exact(Shape::Tuple(vec![
                             array(state.ty, state.dims.clone(), Vec::new()),
                             value,
                         ])))
                     }
-                    _ => self
-                        .bad_shape("the result is the new state and an integer array", "(u64[n], integers)"),
+                    _ => self.bad_shape(
+                        "the result is the new state and an array of numbers",
+                        "(u64[n], numbers)",
+                    ),
                 }
             }
             (

@@ -93,6 +93,7 @@ pub(super) fn attributes(op: HloOp, inst: &HloInstructionProto) -> Result<Attrs,
                 start_indices_batching_dims: d.start_indices_batching_dims,
                 index_vector_dim: d.index_vector_dim,
                 slice_sizes: inst.gather_slice_sizes.clone(),
+                indices_are_sorted: inst.indices_are_sorted,
             }))
         }
         Scatter => {
@@ -165,7 +166,9 @@ pub(super) fn attributes(op: HloOp, inst: &HloInstructionProto) -> Result<Attrs,
             }
         }
         Cholesky => Attrs::Cholesky { lower: inst.cholesky_options.clone().unwrap_or_default().lower },
-        _ if crate::hlo::is_refused(op) && !dims.is_empty() => Attrs::Dimensions(dims.clone()),
+        AllGather | AllGatherStart | AllToAll | ReduceScatter | RaggedAllToAll | Scan => {
+            Attrs::Dimensions(dims.clone())
+        }
         _ => Attrs::None,
     })
 }

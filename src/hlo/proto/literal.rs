@@ -70,6 +70,8 @@ fn field_of(ty: HloType) -> Option<u32> {
         U1 => 31,
         F4E2M1Fn => 32,
         F8E8M0Fnu => 33,
+        F6E3M2Fn => 35,
+        F6E2M3Fn => 36,
         Tuple | Opaque | Token => return None,
     })
 }
@@ -165,25 +167,31 @@ fn encoded(ty: HloType, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Elements of less than a byte, low ones first, each to a byte of its own.
+/// Elements of less than a byte, each in a byte of its own. Producers of 2025 write them so, older ones packed them, low
+/// ones first; the number of bytes tells which (`spec/hlo.md 5` knows only the packed form).
 fn unpacked(bytes: Bytes, wanted: &ArrayShape) -> Bytes {
     let bits = wanted.ty.bits();
-    if bits >= 8 || wanted.ty == HloType::Pred {
+    if bits > 4 || wanted.ty == HloType::Pred {
         return bytes;
     }
     let signed = wanted.ty.is_signed_int();
+    if bytes.len() as u64 == wanted.elements() {
+        return bytes.iter().map(|b| extend(*b, bits, signed)).collect::<Vec<u8>>().into();
+    }
     unpack(&bytes, bits, signed, wanted.elements()).into()
+}
+
+/// The low `bits` of a byte, sign- or zero-extended.
+fn extend(byte: u8, bits: u32, signed: bool) -> u8 {
+    let unused = 8 - bits;
+    let top = byte << unused;
+    if signed { ((top as i8) >> unused) as u8 } else { top >> unused }
 }
 
 fn unpack(packed: &[u8], bits: u32, signed: bool, count: u64) -> Vec<u8> {
     let per_byte = 8 / bits;
-    let unused = 8 - bits;
-    let all = packed.iter().flat_map(|byte| {
-        (0..per_byte).map(move |i| {
-            let top = byte >> (i * bits) << unused;
-            if signed { ((top as i8) >> unused) as u8 } else { top >> unused }
-        })
-    });
+    let all =
+        packed.iter().flat_map(|byte| (0..per_byte).map(move |i| extend(byte >> (i * bits), bits, signed)));
     all.take(usize::try_from(count).unwrap_or(usize::MAX)).collect()
 }
 
@@ -229,6 +237,9 @@ mod tests {
         assert_eq!(row_major(stored, 1, &[2, 3], &[0, 1])[..], [1, 2, 3, 4, 5, 6]);
         assert_eq!(row_major(Bytes::from_static(&[1, 2]), 1, &[2], &[0])[..], [1, 2]);
         assert_eq!(unpack(&[0xf1], 4, true, 2), [1, 0xff]);
+        let s4 = ArrayShape::new(HloType::S4, [4]);
+        assert_eq!(unpacked(Bytes::from_static(&[8, 7, 0, 1]), &s4)[..], [0xf8, 7, 0, 1]);
+        assert_eq!(unpacked(Bytes::from_static(&[0x78, 0x10]), &s4)[..], [0xf8, 7, 0, 1]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What an opcode makes of its attributes: the values that [`super::attributes`] read become [`Attrs`], called
 //! computations and text that is kept; what is missing or left over is a fault.
 
+use super::allowed::required;
 use super::attributes::{Bag, Value};
 use super::{Parse, Parser};
 use crate::hlo::lex::unescape;
@@ -98,18 +99,16 @@ impl<'a> Parser<'a> {
                 lhs_contracting: bag.ints("lhs_contracting_dims", &mut Vec::new()),
                 rhs_contracting: bag.ints("rhs_contracting_dims", &mut Vec::new()),
             })),
-            HloOp::Gather => {
-                bag.take("indices_are_sorted");
-                Attrs::Gather(Box::new(GatherDims {
-                    offset_dims: bag.ints("offset_dims", &mut missing),
-                    collapsed_slice_dims: bag.ints("collapsed_slice_dims", &mut missing),
-                    start_index_map: bag.ints("start_index_map", &mut missing),
-                    operand_batching_dims: bag.ints("operand_batching_dims", &mut Vec::new()),
-                    start_indices_batching_dims: bag.ints("start_indices_batching_dims", &mut Vec::new()),
-                    index_vector_dim: bag.required_int("index_vector_dim", &mut missing),
-                    slice_sizes: bag.ints("slice_sizes", &mut missing),
-                }))
-            }
+            HloOp::Gather => Attrs::Gather(Box::new(GatherDims {
+                indices_are_sorted: bag.boolean("indices_are_sorted", false),
+                offset_dims: bag.ints("offset_dims", &mut missing),
+                collapsed_slice_dims: bag.ints("collapsed_slice_dims", &mut missing),
+                start_index_map: bag.ints("start_index_map", &mut missing),
+                operand_batching_dims: bag.ints("operand_batching_dims", &mut Vec::new()),
+                start_indices_batching_dims: bag.ints("start_indices_batching_dims", &mut Vec::new()),
+                index_vector_dim: bag.required_int("index_vector_dim", &mut missing),
+                slice_sizes: bag.ints("slice_sizes", &mut missing),
+            })),
             HloOp::Scatter => {
                 called.extend(bag.comps("to_apply", &mut missing));
                 Attrs::Scatter {
@@ -237,18 +236,12 @@ impl<'a> Parser<'a> {
                     called.extend(bag.comps(name, &mut Vec::new()));
                 }
                 match bag.take("dimensions") {
-                    Some(Value::Ints(dims)) if crate::hlo::is_refused(op) => Attrs::Dimensions(dims),
-                    Some(Value::Ints(_)) => {
-                        let what = format!("{} has no attribute 'dimensions'", op.name());
-                        let fault =
-                            self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, bag.at, what).found("dimensions");
-                        self.note(fault)?;
-                        Attrs::None
-                    }
+                    Some(Value::Ints(dims)) => Attrs::Dimensions(dims),
                     _ => Attrs::None,
                 }
             }
         };
+        missing.extend(required(op).iter().filter(|name| !bag.given.iter().any(|g| g.name == **name)));
         for name in missing {
             let what = format!("{} needs the attribute '{name}'", op.name());
             let fault = self.diagnostic(&read::READ_ATTRIBUTE, bag.at, what).expected(format!("{name}=..."));
@@ -256,13 +249,7 @@ impl<'a> Parser<'a> {
         }
         let mut kept = Vec::new();
         for given in bag.given {
-            if matches!(given.value, Value::Raw) || crate::hlo::is_refused(op) {
-                kept.push((self.module.intern_text(given.name), self.module.intern_text(given.raw)));
-            } else {
-                let what = format!("{} has no attribute '{}'", op.name(), given.name);
-                let fault = self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, given.at, what).found(given.name);
-                self.note(fault.expected(format!("an attribute of {}", op.name())))?;
-            }
+            kept.push((self.module.intern_text(given.name), self.module.intern_text(given.raw)));
         }
         Ok((attrs, called, kept))
     }

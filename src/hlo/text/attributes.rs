@@ -4,6 +4,7 @@
 //! Attributes that no result hangs on (sharding, backend_config, precision wishes ...) are kept as written.
 //! Facts: the attribute table of `spec/hlo.md 4`.
 
+use super::allowed::{COMMON, allowed};
 use super::{Fault, Parse, Parser};
 use crate::hlo::lex::{Tok, unescape};
 use murre_components::diag::{Span, codes::read};
@@ -49,67 +50,10 @@ pub(super) struct Bag<'a> {
     pub at: Span,
 }
 
-/// Attributes that any instruction may have and that are kept as written.
-const KEPT: &[&str] = &[
-    "frontend_attributes",
-    "backend_config",
-    "sharding",
-    "control-predecessors",
-    "result_accuracy",
-    "parameter_replication",
-    "origin",
-    "statistics",
-    "operand_precision",
-    "algorithm",
-    "channel_id",
-    "replica_groups",
-    "schedule",
-    "outer_dimension_partitions",
-    "constrain_layout",
-    "use_global_device_ids",
-    "source_target_pairs",
-    "api_version",
-    "custom_call_has_side_effect",
-    "operand_layout_constraints",
-    "output_to_operand_aliasing",
-    "custom_call_schedule",
-    "literal",
-    "is_host_transfer",
-    "is_cross_program_prefetch",
-    "cross_program_prefetch_index",
-    "infeed_config",
-    "outfeed_config",
-    "outfeed_shape",
-    "fft_type",
-    "fft_length",
-    "distribution",
-    "kind",
-    "domain",
-    "async_execution_thread",
-    "execution_thread",
-    "inferred_dimension",
-    "slice_sizes_list",
-    "delta",
-    "split_dimension",
-    "all_gather_dimension",
-    "precision_config",
-    "lhs_ragged_dims",
-    "rhs_group_dims",
-    "ragged_dims",
-    "metadata_payload",
-    "mode",
-    "collective_device_list",
-    "sparsity",
-    "original_value",
-    "xla_shape",
-    "entry",
-    "exact",
-    "is_composite",
-];
-
 impl<'a> Parser<'a> {
-    /// Reads `, name=value` until there is no more. Metadata is apart.
-    pub(super) fn attributes(&mut self, opcode: HloOp, at: Span) -> Parse<(Bag<'a>, Metadata)> {
+    /// Reads `, name=value` until there is no more. Metadata is apart. `short`: the instruction wraps an `opcode` that runs
+    /// in the background.
+    pub(super) fn attributes(&mut self, opcode: HloOp, short: bool, at: Span) -> Parse<(Bag<'a>, Metadata)> {
         let mut bag = Bag { given: Vec::new(), opcode, at };
         let mut metadata = Metadata { text: TextId::NONE, before: None };
         loop {
@@ -133,19 +77,16 @@ impl<'a> Parser<'a> {
                 metadata = Metadata { text: self.metadata()?, before: Some((comma, true)) };
                 continue;
             }
-            let value = match self.attribute_value(name, opcode, at)? {
-                Some(value) => value,
-                None => {
-                    let fault = self.diagnostic(
-                        &read::READ_UNKNOWN_ATTRIBUTE,
-                        at,
-                        format!("unknown attribute '{name}'"),
-                    );
-                    self.raw_value()?;
-                    self.note(fault.found(name).expected(format!("an attribute of {}", opcode.name())))?;
-                    continue;
-                }
-            };
+            let thread = short && name == "async_execution_thread";
+            if !COMMON.contains(&name) && !allowed(opcode).contains(&name) && !thread {
+                let what = format!("{} has no attribute '{name}'", opcode.name());
+                let fault = self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, at, what).found(name);
+                self.raw_value()?;
+                let names: Vec<&str> = allowed(opcode).iter().chain(&COMMON).copied().collect();
+                self.note(fault.expected(names.join(", ")))?;
+                continue;
+            }
+            let value = self.attribute_value(name, opcode, at)?;
             let raw = self.lexer.slice(start, self.behind);
             if bag.given.iter().any(|g| g.name == name) {
                 let what = format!("attribute '{name}' is given twice");
@@ -158,8 +99,8 @@ impl<'a> Parser<'a> {
         Ok((bag, metadata))
     }
 
-    fn attribute_value(&mut self, name: &str, opcode: HloOp, at: Span) -> Parse<Option<Value>> {
-        Ok(Some(match name {
+    fn attribute_value(&mut self, name: &str, opcode: HloOp, at: Span) -> Parse<Value> {
+        Ok(match name {
             "dimensions"
             | "dynamic_slice_sizes"
             | "offset_dims"
@@ -167,7 +108,6 @@ impl<'a> Parser<'a> {
             | "start_index_map"
             | "operand_batching_dims"
             | "start_indices_batching_dims"
-            | "slice_sizes"
             | "update_window_dims"
             | "inserted_window_dims"
             | "scatter_dims_to_operand_dims"
@@ -177,6 +117,7 @@ impl<'a> Parser<'a> {
             | "lhs_contracting_dims"
             | "rhs_batch_dims"
             | "rhs_contracting_dims" => Value::Ints(self.int_list()?),
+            "slice_sizes" if opcode == HloOp::Gather => Value::Ints(self.int_list()?),
             "index_vector_dim"
             | "iota_dimension"
             | "index"
@@ -220,12 +161,12 @@ impl<'a> Parser<'a> {
             "dim_labels" => Value::Labels(Box::new(self.dim_labels(at)?)),
             "padding" => Value::Padding(self.padding(at)?),
             "slice" => Value::Slices(self.slices()?),
-            _ if KEPT.contains(&name) => {
+            _ if self.kept_value(name)? => Value::Raw,
+            _ => {
                 self.raw_value()?;
                 Value::Raw
             }
-            _ => return Ok(None),
-        }))
+        })
     }
 
     pub(super) fn malformed(&self, at: Span, name: &str, expected: &str) -> Fault {
@@ -233,7 +174,7 @@ impl<'a> Parser<'a> {
         Box::new(self.diagnostic(&read::READ_ATTRIBUTE, at, what).expected(expected))
     }
 
-    fn boolean(&mut self) -> Parse<bool> {
+    pub(super) fn boolean(&mut self) -> Parse<bool> {
         match self.tok.tok {
             Tok::Word("true" | "1") => {
                 self.advance();
@@ -247,7 +188,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn int_list(&mut self) -> Parse<Vec<i64>> {
+    pub(super) fn int_list(&mut self) -> Parse<Vec<i64>> {
         self.expect(b'{')?;
         let mut list = Vec::new();
         while !self.eat(b'}') {
@@ -275,12 +216,34 @@ impl<'a> Parser<'a> {
     fn metadata(&mut self) -> Parse<TextId> {
         let start = self.tok.end;
         self.expect(b'{')?;
+        let mut seen: Vec<&str> = Vec::new();
         while !self.is(b'}') {
-            let Tok::AttrName(_) = self.tok.tok else {
+            let Tok::AttrName(key) = self.tok.tok else {
                 return Err(self.unexpected("a metadata field or '}'"));
             };
+            if seen.contains(&key) {
+                return Err(
+                    self.fault(&read::READ_DUPLICATE, format!("metadata field '{key}' is given twice"))
+                );
+            }
+            seen.push(key);
             self.advance();
-            self.raw_value()?;
+            match key {
+                "op_type" | "op_name" | "source_file" | "deduplicated_name" | "scheduling_name" => {
+                    let Tok::Str(_) = self.tok.tok else { return Err(self.unexpected("a quoted text")) };
+                    self.advance();
+                }
+                "source_line" | "source_end_line" | "source_column" | "source_end_column"
+                | "stack_frame_id" => {
+                    self.int()?;
+                }
+                "profile_type" => drop(self.int_list()?),
+                "metadata_payload" => drop(self.raw_value()?),
+                _ => {
+                    let what = format!("metadata has no field '{key}'");
+                    return Err(self.fault(&read::READ_UNKNOWN_ATTRIBUTE, what));
+                }
+            }
             self.eat(b',');
         }
         let text = self.lexer.slice(start, self.tok.start);
@@ -291,11 +254,16 @@ impl<'a> Parser<'a> {
     fn window(&mut self, at: Span) -> Parse<Vec<WindowDim>> {
         self.expect(b'{')?;
         let mut dims: Vec<WindowDim> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
         while !self.eat(b'}') {
             let Tok::AttrName(key) = self.tok.tok else {
                 return Err(self.unexpected("a window field or '}'"));
             };
             self.advance();
+            if seen.contains(&key) {
+                return Err(self.malformed(at, "window", "each field once"));
+            }
+            seen.push(key);
             let word = self.word("a window field's value")?;
             let parts: Vec<&str> = word.split('x').collect();
             if dims.is_empty() {
@@ -336,6 +304,9 @@ impl<'a> Parser<'a> {
                     return Err(self.malformed(at, "window", "integers separated by 'x' (pad: low_high)"));
                 }
             }
+        }
+        if !dims.is_empty() && !seen.contains(&"size") {
+            return Err(self.malformed(at, "window", "size="));
         }
         Ok(dims)
     }

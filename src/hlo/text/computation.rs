@@ -12,7 +12,6 @@ impl<'a> Parser<'a> {
         let name = self.name("a computation")?;
         let signature = self.signature()?;
         self.expect(b'{')?;
-        let id = CompId::new(self.module.computations.len());
         let first = HloId::new(self.module.len());
         let lines = self.lines_ahead();
         self.names.begin(first, lines);
@@ -54,7 +53,10 @@ impl<'a> Parser<'a> {
             let fault = self.diagnostic(&read::READ_SYNTAX, span, format!("computation '{name}' is empty"));
             return Err(Box::new(fault.expected("an instruction")));
         };
-        let root = root.unwrap_or(last);
+        let mut root = root.unwrap_or(last);
+        let first = self.unwrap_async(first, &mut root);
+        let instructions = HloRange { first: first.0, count: instructions.count };
+        let id = CompId::new(self.module.computations.len());
         if let Some(signature) = signature {
             let actual = self.module.inst(root).shape();
             if !signature.same(actual) && self.faults.is_empty() {

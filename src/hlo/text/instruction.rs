@@ -1,11 +1,14 @@
 //! One instruction of HLO text, token by token: `[ROOT] [%]name = [shape] opcode(operands), attributes`.
 
+use super::attributes::{Bag, Given};
+use super::wrapped::{Wrapped, long_form};
 use super::{Parse, Parser, reserved};
 use crate::hlo::infer::inferred_shape;
 use crate::hlo::lex::Tok;
 use murre_components::diag::{Span, codes::read};
+use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, Draft, HloOp};
-use murre_components::ids::{AttrId, HloId, ShapeId};
+use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
 use std::sync::Arc;
 
 impl<'a> Parser<'a> {
@@ -22,7 +25,8 @@ impl<'a> Parser<'a> {
         let written = if self.at_shape() { Some(self.shape_id()?) } else { None };
         let opcode_at = self.span();
         let opcode = self.word("an opcode")?;
-        let Some(op) = HloOp::from_name(opcode) else {
+        let short = long_form(opcode).filter(|_| HloOp::from_name(opcode).is_none());
+        let Some(op) = HloOp::from_name(opcode).or(short.map(|(op, _)| op)) else {
             let fault =
                 self.diagnostic(&read::READ_UNKNOWN_OPCODE, opcode_at, format!("unknown opcode '{opcode}'"));
             self.note(fault.on(name).found(opcode))?;
@@ -61,9 +65,30 @@ impl<'a> Parser<'a> {
         }
         let behind_operands = self.tok.end;
         self.expect(b')')?;
-        let (bag, metadata) = self.attributes(op, at)?;
+        // In the short form the attributes are those of the wrapped operation.
+        let told = short.map_or(op, |(_, wrapped)| wrapped);
+        let (bag, metadata) = self.attributes(told, short.is_some(), at)?;
+        if op == HloOp::Conditional {
+            self.check_branches(&bag, &operands)?;
+        }
+        if !self.constraints.is_empty() {
+            self.check_constraints(at, name, &operands)?;
+        }
         let (attrs, called, kept) = self.assemble(bag)?;
         let attrs = if own.is_some() { own } else { self.module.intern_attrs(attrs) };
+        if let Some((_, wrapped)) = short {
+            let id = self.short(
+                name,
+                at,
+                (op, wrapped),
+                written,
+                &operands,
+                (attrs, called, kept),
+                metadata.text,
+            )?;
+            self.cache.operands = operands;
+            return Ok(id);
+        }
         let draft = Draft {
             operands: &operands,
             called: &called,
@@ -91,6 +116,74 @@ impl<'a> Parser<'a> {
             }
         }
         Ok(id)
+    }
+
+    /// Adds an operation in the background that is written in its short form.
+    fn short(
+        &mut self,
+        name: &str,
+        at: Span,
+        (op, wrapped): (HloOp, HloOp),
+        written: Option<ShapeId>,
+        operands: &[HloId],
+        (attrs, called, kept): (AttrId, Vec<CompId>, Vec<(TextId, TextId)>),
+        metadata: TextId,
+    ) -> Parse<HloId> {
+        let column = u16::try_from(at.column).unwrap_or(u16::MAX);
+        let shape = written.unwrap_or(ShapeId::NONE);
+        // Room for the called computation's id, which comes later.
+        let room: &[CompId] = if op == HloOp::AsyncStart { &[CompId::NONE] } else { &[] };
+        let draft =
+            Draft { operands, called: room, metadata, line: at.line, column, ..Draft::new(name, op, shape) };
+        let shapes: Vec<ShapeId> = operands.iter().map(|o| self.module.inst(*o).shape_id()).collect();
+        let result = match op {
+            HloOp::AsyncStart => Some(self.wrapped_result(written, op.name())?),
+            _ => None,
+        };
+        let id = self.define(name, at, draft, written.is_none())?;
+        if let Some(result) = result {
+            self.wrapped.push(Wrapped {
+                caller: id,
+                op: wrapped,
+                operands: shapes,
+                result,
+                attrs,
+                called,
+                kept,
+            });
+        }
+        Ok(id)
+    }
+
+    /// Operand layouts are asked for operand by operand.
+    fn check_constraints(&mut self, at: Span, name: &str, operands: &[HloId]) -> Parse<()> {
+        let wanted = std::mem::take(&mut self.constraints);
+        let own = operands.iter().map(|o| self.module.inst(*o).shape());
+        if wanted.len() == operands.len() && wanted.iter().zip(own).all(|(w, o)| w.same(o)) {
+            return Ok(());
+        }
+        let what = "operand_layout_constraints do not fit the operands";
+        let fault = self.diagnostic(&read::READ_ATTRIBUTE, at, what).on(name);
+        self.note(fault.expected("the shape of each operand, with its layout"))
+    }
+
+    /// A conditional on a pred names its two branches, one on a number lists them.
+    fn check_branches(&mut self, bag: &Bag<'a>, operands: &[HloId]) -> Parse<()> {
+        let selector = operands.first().and_then(|id| self.module.inst(*id).shape().array());
+        let by_pred = selector.is_some_and(|a| a.ty == HloType::Pred);
+        let wrong = |g: &&Given<'_>| match g.name {
+            "branch_computations" => by_pred,
+            "true_computation" | "false_computation" => selector.is_some() && !by_pred,
+            _ => false,
+        };
+        if let Some(given) = bag.given.iter().find(wrong) {
+            let what = format!("a conditional on this selector has no attribute '{}'", given.name);
+            let fault = self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, given.at, what).found(given.name);
+            let wanted =
+                if by_pred { "true_computation and false_computation" } else { "branch_computations" };
+            self.note(fault.expected(wanted))?;
+        }
+        Ok(())
     }
 
     /// The attributes of a constant of this shape; its literal starts at byte offset `start`.

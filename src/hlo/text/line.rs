@@ -5,7 +5,7 @@
 //! tokens; any other is left untouched to the token reader, which gives the same result for every line
 //! ([`super::read_text_by_token`] reads all of them so).
 
-use super::{Parser, reserved};
+use super::{Parser, is_name, reserved};
 use crate::hlo::lex::is_word;
 use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::{Attrs, Draft, HloOp};
@@ -134,10 +134,8 @@ impl<'a> Parser<'a> {
 
     fn known_line(&mut self, operands: &mut Vec<HloId>) -> Option<HloId> {
         let mut c = Cursor { text: self.lexer.text(), at: self.tok.start };
-        if c.byte() == b'%' {
-            c.at += 1;
-        }
-        let name = c.word().filter(|n| !reserved(n))?;
+        let percent = c.eat(b'%').is_some();
+        let name = c.word().filter(|n| is_name(n, percent) && !reserved(n))?;
         for b in *b" = " {
             c.eat(b)?;
         }

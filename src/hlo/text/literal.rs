@@ -10,6 +10,9 @@ use murre_components::diag::codes::read;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Literal, Shape};
 
+/// A constant written as one value takes at most this many bytes.
+const SPLAT_BYTES: u64 = 1 << 28;
+
 impl<'a> Parser<'a> {
     /// The literal of a constant with this shape; the parentheses around it are the caller's.
     pub(super) fn literal(&mut self, shape: &Shape) -> Parse<Literal> {
@@ -83,9 +86,19 @@ impl<'a> Parser<'a> {
                 if let Some(count) = counts.last_mut() {
                     *count += 1;
                 }
-                if self.eat(b',') {
+                // Commas may be missing, or stand before the brace.
+                if self.eat(b',') && !self.is(b'}') || matches!(self.tok.tok, Tok::Word(_)) {
                     continue;
                 }
+            } else if counts.is_empty() {
+                // One value for all elements.
+                self.element(shape.ty, &mut data)?;
+                let count = shape.elements();
+                if count.saturating_mul(data.len() as u64) > SPLAT_BYTES {
+                    let what = format!("one value stands for all {count} elements");
+                    return Err(self.fault(&read::READ_LITERAL_SHAPE, what));
+                }
+                return Ok(Literal::Array { shape: shape.clone(), data: data.repeat(count as usize).into() });
             } else {
                 return Err(self.unexpected("'{'"));
             }
@@ -110,7 +123,7 @@ impl<'a> Parser<'a> {
                     Some(count) => *count += 1,
                     None => return Ok(Literal::Array { shape: shape.clone(), data: data.into() }),
                 }
-                if self.eat(b',') {
+                if self.eat(b',') && !self.is(b'}') || self.is(b'{') {
                     break;
                 }
             }
@@ -127,9 +140,7 @@ impl<'a> Parser<'a> {
                 self.real(part, data)?;
                 return self.expect(b')');
             }
-            self.real(part, data)?;
-            data.resize(data.len() + part.bytes(), 0);
-            return Ok(());
+            return Err(self.unexpected("a complex value such as (1, -4)"));
         }
         self.real(ty, data)
     }

@@ -6,15 +6,18 @@
 //! on; where the text's structure breaks, reading stops, since what follows could only be guessed. Nothing here
 //! recurses on the depth of the input. Facts: `spec/hlo.md 4`.
 
+mod allowed;
 mod assemble;
 mod attributes;
 mod computation;
 mod header;
 mod instruction;
+mod kept;
 mod line;
 mod literal;
 mod names;
 mod shape;
+mod wrapped;
 
 pub(crate) use names::Names;
 pub(crate) use shape::MAX_TUPLE_DEPTH;
@@ -47,6 +50,12 @@ pub(crate) struct Parser<'a> {
     names: Names,
     /// What was read before, by its text.
     cache: Cache<'a>,
+    /// The operand layouts that the instruction being read asks for.
+    constraints: Vec<murre_components::hlo::Shape>,
+    /// Computations that short forms of background operations stand for.
+    wrapped: Vec<wrapped::Wrapped>,
+    /// What the header says of the entry computation.
+    outer: header::Outer,
     faults: Vec<Diagnostic>,
 }
 
@@ -75,6 +84,9 @@ fn read<'a>(text: &'a str, origin: &'a str, cache: Cache<'a>) -> Result<HloModul
         computations: seeded_map(),
         names: Names::default(),
         cache,
+        constraints: Vec::new(),
+        wrapped: Vec::new(),
+        outer: header::Outer::default(),
         faults: Vec::new(),
     };
     if let Err(fault) = parser.module() {
@@ -183,15 +195,18 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A name, with or without `%`.
+    /// A name, with or without `%`. Without it a word that the syntax needs for itself is no name.
     fn name(&mut self, what: &str) -> Parse<&'a str> {
-        self.eat(b'%');
+        let percent = self.eat(b'%');
         if let Tok::AttrName(w) = self.tok.tok {
             let fault =
                 self.fault(&read::READ_SYNTAX, format!("'{w}=' reads as an attribute, not as a name"));
             return Err(Box::new(fault.help("put a space before the '='")));
         }
-        self.word(what)
+        match self.tok.tok {
+            Tok::Word(w) if is_name(w, percent) => self.word(what),
+            _ => Err(self.unexpected(what)),
+        }
     }
 
     /// Skips a balanced group that starts at the current token.
@@ -235,12 +250,37 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Whether a word cannot name an instruction: it reads as a type or as a literal.
+/// Words that are names only behind a `%`.
+const KEYWORDS: [&str; 15] = [
+    "ENTRY",
+    "HloModule",
+    "ROOT",
+    "false",
+    "inf",
+    "last_tile_dim_replicate",
+    "manual",
+    "maximal",
+    "nan",
+    "replicated",
+    "shard_as",
+    "shard_like",
+    "true",
+    "unknown",
+    "unreduced",
+];
+
+/// Whether a word has the form of a name. `percent`: a `%` stands before it.
+#[inline]
+fn is_name(word: &str, percent: bool) -> bool {
+    let first = word.as_bytes().first().copied().unwrap_or(0);
+    (first.is_ascii_alphabetic() || first == b'_') && (percent || !KEYWORDS.contains(&word))
+}
+
+/// Whether a word cannot name an instruction: it reads as a type.
 fn reserved(name: &str) -> bool {
     // Types have short names without punctuation; most instructions have a number behind a dot.
     if name.len() > 13 || name.bytes().any(|b| matches!(b, b'.' | b'_' | b'-')) {
         return false;
     }
-    matches!(name, "true" | "false" | "inf" | "nan" | "ROOT" | "ENTRY")
-        || name != "tuple" && HloType::from_name(name).is_some()
+    name != "tuple" && HloType::from_name(name).is_some()
 }

@@ -129,18 +129,7 @@ impl<'a> Parser<'a> {
                 break;
             }
         }
-        let mut note = "";
-        if self.is(b':') {
-            self.advance();
-            let start = self.tok.start;
-            while !self.is(b'}') {
-                if matches!(self.tok.tok, Tok::End | Tok::Open(_) | Tok::Bad(_)) {
-                    return Err(self.unexpected("'}'"));
-                }
-                self.advance();
-            }
-            note = self.lexer.slice(start, self.behind);
-        }
+        let note = if self.is(b':') { self.layout_note()? } else { "" };
         self.expect(b'}')?;
         if order.len() != rank
             || rank == 0 && self.lexer.slice(self.behind.saturating_sub(2), self.behind) == "{}"
@@ -148,6 +137,44 @@ impl<'a> Parser<'a> {
             return Err(self.bad_layout(at, rank));
         }
         Ok((order, note.into()))
+    }
+
+    /// What a layout says behind the colon: each kind at most once, in the order in which XLA writes them.
+    fn layout_note(&mut self) -> Parse<&'a str> {
+        let (text, start) = (self.lexer.text(), self.tok.end);
+        let rest = &text[start..];
+        let end = rest.find('}').filter(|e| !rest[..*e].contains('\n'));
+        let Some(note) = end.map(|e| &rest[..e]) else { return Err(self.unexpected("'}'")) };
+        let mut left = note.trim();
+        for kind in ["D", "T", "L", "E", "SC", "S", "M"] {
+            let mut groups = left.strip_prefix(kind).filter(|l| l.starts_with('('));
+            while let Some(group) = groups {
+                let Some(close) = group.find(')') else { return Err(self.unexpected("')' in a layout")) };
+                let inside = &group[1..close];
+                let fits = match kind {
+                    "D" | "SC" => true,
+                    "T" => inside
+                        .split(',')
+                        .all(|n| n.trim() == "*" || n.trim().parse::<u32>().is_ok_and(|n| n > 0)),
+                    _ => inside.trim().parse::<u32>().is_ok(),
+                };
+                if !fits {
+                    return Err(self.unexpected("tiles and sizes above 0 in a layout"));
+                }
+                left = group[close + 1..].trim_start();
+                // Only tiles may follow each other.
+                groups = Some(left).filter(|l| kind == "T" && l.starts_with('('));
+            }
+        }
+        if !left.is_empty() {
+            let expected = "T(tiles), L(alignment), E(bits), S(space) or M(bytes), in this order";
+            let fault = self.fault(&read::READ_SHAPE, "a layout says something unknown").found(left);
+            return Err(Box::new(fault.expected(expected)));
+        }
+        self.lexer.jump(start + note.len());
+        self.tok.end = start + note.len();
+        self.advance();
+        Ok(note.trim())
     }
 
     fn bad_layout(&self, at: murre_components::diag::Span, rank: usize) -> super::Fault {

@@ -8,6 +8,6 @@ codes! {
     VERIFY_OPERAND = "MUR0203", "an operand is of a kind that the operation does not take";
     VERIFY_ATTRIBUTE = "MUR0204", "an attribute contradicts the operands";
     VERIFY_COMPUTATION = "MUR0205", "a called computation does not fit its call";
-    VERIFY_UNSUPPORTED = "MUR0206", "this operation is outside what murre computes";
+    VERIFY_UNBOUNDED = "MUR0206", "a dimension has no bound";
     VERIFY_STRUCTURE = "MUR0207", "the module's tables contradict each other";
 }
