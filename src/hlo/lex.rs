@@ -70,7 +70,7 @@ const WORD: [bool; 256] = {
 
 /// Whether a byte may stand in a word: a letter, a digit, `_`, `.` or `-`.
 #[inline]
-pub(super) fn is_word(b: u8) -> bool {
+pub(crate) fn is_word(b: u8) -> bool {
     WORD[b as usize]
 }
 

@@ -123,7 +123,7 @@ pub fn format_element(ty: HloType, bits: u64) -> String {
         let mantissa = mantissa_bits(ty);
         let payload = bits & ((1u64 << mantissa) - 1);
         let negative = ty.bits() > 0 && bits >> (ty.bits() - 1) & 1 == 1;
-        let sign = if negative && mantissa > 0 { "-" } else { "" };
+        let sign = if negative && (mantissa > 0 || ty == HloType::F8E4M3Fn) { "-" } else { "" };
         let quiet = if mantissa == 0 { 0 } else { 1 << (mantissa - 1) };
         return if payload == quiet { format!("{sign}nan") } else { format!("{sign}nan(0x{payload:x})") };
     }

@@ -4,6 +4,7 @@
 
 use crate::hlo::lex::escape;
 use crate::hlo::number::format_element;
+use crate::hlo::text::is_keyword;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{
     ArrayShape, Attrs, ConvDims, Direction, HloInst, HloModule, HloOp, Literal, StackFrames, WindowDim,
@@ -22,7 +23,7 @@ pub fn print_module(module: &HloModule) -> String {
     frames(&module.frames, &mut out);
     for (c, computation) in module.computations.iter().enumerate() {
         let entry = if c == module.entry.index() { "ENTRY " } else { "" };
-        let _ = write!(out, "\n{entry}{} {{\n", computation.name);
+        let _ = write!(out, "\n{entry}{} {{\n", Name(&computation.name));
         for id in computation.instructions.iter() {
             out.push_str(if id == computation.root { "  ROOT " } else { "  " });
             instruction(module, module.inst(id), &mut out);
@@ -35,6 +36,16 @@ pub fn print_module(module: &HloModule) -> String {
         out.push('\n');
     }
     out
+}
+
+/// A name as it must be written: with a `%` where the syntax needs the word for itself.
+struct Name<'n>(&'n str);
+
+impl std::fmt::Display for Name<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if is_keyword(self.0) { "%" } else { "" })?;
+        f.write_str(self.0)
+    }
 }
 
 /// The tables that metadata points into.
@@ -70,7 +81,7 @@ fn frames(frames: &StackFrames, out: &mut String) {
 }
 
 fn instruction(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
-    let _ = write!(out, "{} = {} {}(", inst.name(), inst.shape(), inst.op.name());
+    let _ = write!(out, "{} = {} {}(", Name(inst.name()), inst.shape(), inst.op.name());
     match inst.attrs() {
         Attrs::Parameter { number } => {
             let _ = write!(out, "{number}");
@@ -79,7 +90,7 @@ fn instruction(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
         _ => {
             for (i, id) in inst.operands().iter().enumerate() {
                 let name = module.get(*id).map_or("?", |o| o.name());
-                let _ = write!(out, "{}{name}", if i > 0 { ", " } else { "" });
+                let _ = write!(out, "{}{}", if i > 0 { ", " } else { "" }, Name(name));
             }
         }
     }
@@ -291,10 +302,10 @@ fn attributes(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
 }
 
 fn called(module: &HloModule, inst: HloInst<'_>, put: &mut impl FnMut(&str, String)) {
-    let names: Vec<&str> = inst
+    let names: Vec<String> = inst
         .called()
         .iter()
-        .map(|c| module.computations.get(c.index()).map_or("?", |c| c.name.as_str()))
+        .map(|c| Name(module.computations.get(c.index()).map_or("?", |c| c.name.as_str())).to_string())
         .collect();
     match (inst.op, names.as_slice()) {
         (_, []) => {}

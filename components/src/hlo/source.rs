@@ -24,7 +24,7 @@ pub struct FileLocation {
     pub end_column: i64,
 }
 
-/// A location and the frame that called it, counted from 1.
+/// A location, counted from 1, and the frame that called it as the text form has it: its number plus one, 1 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[allow(missing_docs)]
 pub struct StackFrame {

@@ -6,7 +6,7 @@
 use super::instruction::{Parts, decode_parts};
 use super::order::dependency_order;
 use super::wire::{Damaged, Fields};
-use super::{Fault, damaged, fault};
+use super::{Fault, damaged, fault, sanitized};
 use bytes::Bytes;
 use murre_components::diag::{Diagnostic, codes::read};
 use murre_components::hash::{SeededMap, seeded_map};
@@ -294,7 +294,7 @@ impl<'a> Reader<'a> {
             let text = format!("\"{}\"", crate::hlo::lex::escape(comp.thread));
             extra.push(("execution_thread".to_owned(), text));
         }
-        let name = comp.name.to_owned();
+        let name = sanitized(comp.name, || format!("computation.{}", comp.id)).into_owned();
         self.out.computations.push(Computation { name, instructions, parameters, root, extra });
         self.comp_ids.insert(comp.id, id);
         Ok(())
@@ -411,7 +411,7 @@ impl<'a> Reader<'a> {
                 self.out.push(murre_components::hlo::Draft::new(name, HloOp::CustomCall, shape))
             }
         };
-        if !self.names.insert(&self.out, at, parts.name) {
+        if !self.names.insert(&self.out, at, self.out.inst(at).name()) {
             let what = format!("a second instruction '{}' in '{}'", parts.name, comp.name);
             self.faults.push(Diagnostic::error(&read::READ_DUPLICATE, what).on(parts.name));
         }

@@ -3,7 +3,7 @@
 use super::computation::{KnownAttributes, Reader};
 use super::messages::HloInstructionProto;
 use super::wire::{Damaged, Fields};
-use super::{Fault, attributes, damaged, fault, kept, literal, shape};
+use super::{Fault, attributes, damaged, fault, kept, literal, sanitized, shape};
 use murre_components::diag::{Diagnostic, codes::read};
 use murre_components::hlo::{Attrs, Draft, HloOp};
 use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
@@ -81,7 +81,8 @@ impl<'a> Reader<'a> {
         let known = self.attributes(op, parts)?;
         let attrs = if op == HloOp::Constant { self.constant(parts, shape)? } else { known.attrs };
         let metadata = self.metadata(parts.metadata)?;
-        let draft = Draft { operands, called, attrs, metadata, ..Draft::new(parts.name, op, shape) };
+        let name = sanitized(parts.name, || format!("{}.{}", op.name(), parts.id));
+        let draft = Draft { operands, called, attrs, metadata, ..Draft::new(&name, op, shape) };
         let range = known.kept.0 as usize..known.kept.1 as usize;
         if parts.predecessors.is_empty() {
             return Ok(self.out.push(Draft { kept: &self.kept[range], ..draft }));

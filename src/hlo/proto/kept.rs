@@ -254,8 +254,9 @@ pub(super) fn kept(op: HloOp, proto: &HloInstructionProto) -> Result<Vec<(&'stat
             let side = |s: &Option<OpSharding>| s.as_ref().map_or("{}".to_owned(), sharding);
             let text = format!(
                 "{{kind=\"sharding\", entry={}, exit={}}}",
-                side(&p.domain_entry_sharding),
-                side(&p.domain_exit_sharding)
+                // What the text calls the entry is the side of the users, the proto's exit.
+                side(&p.domain_exit_sharding),
+                side(&p.domain_entry_sharding)
             );
             out.push(("domain", text));
         }

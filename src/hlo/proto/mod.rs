@@ -24,6 +24,7 @@ use bytes::Bytes;
 use computation::Reader;
 use murre_components::diag::{Code, Diagnostic, codes::read};
 use murre_components::hlo::HloModule;
+use std::borrow::Cow;
 use wire::{Damaged, Fields};
 
 /// A fault inside the proto; the caller adds where.
@@ -43,6 +44,26 @@ impl From<Damaged> for Fault {
     fn from(_: Damaged) -> Fault {
         damaged()
     }
+}
+
+/// A name as the text form can write it: XLA, too, replaces what is not allowed when it takes a proto in.
+fn sanitized<'n>(name: &'n str, otherwise: impl FnOnce() -> String) -> Cow<'n, str> {
+    let first = name.as_bytes().first().copied().unwrap_or(0);
+    let begins = first.is_ascii_alphabetic() || first == b'_';
+    if begins && name.bytes().all(super::lex::is_word) && !super::text::reserved(name) {
+        return Cow::Borrowed(name);
+    }
+    let mut out: String =
+        name.chars().map(|c| if c.is_ascii() && super::lex::is_word(c as u8) { c } else { '_' }).collect();
+    if name.is_empty() {
+        out = otherwise();
+    } else if !begins {
+        out.replace_range(..1, "_");
+    }
+    if super::text::reserved(&out) {
+        out.push('_');
+    }
+    Cow::Owned(out)
 }
 
 /// Field 1 of a message, if the message is whole and the field a message.
@@ -117,4 +138,18 @@ pub(super) fn read(input: &Bytes, origin: &str) -> Result<HloModule, Vec<Diagnos
         _ => Diagnostic::error(&read::READ_FORMAT, "the input is binary, but not an HLO proto")
             .expected("HLO text, HloModuleProto, HloProto or HloSnapshot"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sanitized;
+
+    #[test]
+    fn names_become_what_text_can_write() {
+        assert_eq!(sanitized("add.3", String::new), "add.3");
+        assert_eq!(sanitized("a b/ü", String::new), "a_b__");
+        assert_eq!(sanitized("3x", String::new), "_x");
+        assert_eq!(sanitized("f32", String::new), "f32_");
+        assert_eq!(sanitized("", || "add.7".to_owned()), "add.7");
+    }
 }

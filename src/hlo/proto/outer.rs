@@ -87,7 +87,8 @@ impl Reader<'_> {
             .collect();
         let frame = |f: &super::messages::StackFrame| StackFrame {
             location: f.file_location_id.into(),
-            parent: f.parent_frame_id.into(),
+            // The text form counts parents from 1, with 1 for none (measured on XLA's printer).
+            parent: i64::from(f.parent_frame_id) + 1,
         };
         frames.frames = proto.stack_frames.iter().map(frame).collect();
     }

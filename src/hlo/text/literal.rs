@@ -10,9 +10,6 @@ use murre_components::diag::codes::read;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Literal, Shape};
 
-/// A constant written as one value takes at most this many bytes.
-const SPLAT_BYTES: u64 = 1 << 28;
-
 impl<'a> Parser<'a> {
     /// The literal of a constant with this shape; the parentheses around it are the caller's.
     pub(super) fn literal(&mut self, shape: &Shape) -> Parse<Literal> {
@@ -90,15 +87,6 @@ impl<'a> Parser<'a> {
                 if self.eat(b',') && !self.is(b'}') || matches!(self.tok.tok, Tok::Word(_)) {
                     continue;
                 }
-            } else if counts.is_empty() {
-                // One value for all elements.
-                self.element(shape.ty, &mut data)?;
-                let count = shape.elements();
-                if count.saturating_mul(data.len() as u64) > SPLAT_BYTES {
-                    let what = format!("one value stands for all {count} elements");
-                    return Err(self.fault(&read::READ_LITERAL_SHAPE, what));
-                }
-                return Ok(Literal::Array { shape: shape.clone(), data: data.repeat(count as usize).into() });
             } else {
                 return Err(self.unexpected("'{'"));
             }

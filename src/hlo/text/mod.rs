@@ -269,15 +269,20 @@ const KEYWORDS: [&str; 15] = [
     "unreduced",
 ];
 
+/// Whether a word is a name only behind a `%`.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 /// Whether a word has the form of a name. `percent`: a `%` stands before it.
 #[inline]
 fn is_name(word: &str, percent: bool) -> bool {
     let first = word.as_bytes().first().copied().unwrap_or(0);
-    (first.is_ascii_alphabetic() || first == b'_') && (percent || !KEYWORDS.contains(&word))
+    (first.is_ascii_alphabetic() || first == b'_') && (percent || !is_keyword(word))
 }
 
 /// Whether a word cannot name an instruction: it reads as a type.
-fn reserved(name: &str) -> bool {
+pub(crate) fn reserved(name: &str) -> bool {
     // Types have short names without punctuation; most instructions have a number behind a dot.
     if name.len() > 13 || name.bytes().any(|b| matches!(b, b'.' | b'_' | b'-')) {
         return false;
