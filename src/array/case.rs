@@ -29,6 +29,8 @@ pub struct Vector {
     pub inputs: Vec<String>,
     /// Golden files by result leaf.
     pub outputs: Vec<String>,
+    /// Golden files of a run that rounded every low-precision intermediate as the program says, where there was one.
+    pub strict: Option<Vec<String>>,
 }
 
 /// A fixture: one program, several vectors.
@@ -84,8 +86,14 @@ fn case_of(json: &Value, dir: &Path) -> Option<Case> {
                 name: v.get("name")?.as_str()?.to_owned(),
                 inputs: names(v.get("inputs")?)?,
                 outputs: names(v.get("outputs")?)?,
+                strict: match v.get("strict_outputs") {
+                    Some(list) => Some(names(list)?),
+                    None => None,
+                },
             };
-            (vector.inputs.len() == inputs.len() && vector.outputs.len() == outputs.len()).then_some(vector)
+            let strict = vector.strict.as_ref().is_none_or(|s| s.len() == outputs.len());
+            let whole = strict && vector.inputs.len() == inputs.len() && vector.outputs.len() == outputs.len();
+            whole.then_some(vector)
         })
         .collect();
     Some(Case {
@@ -139,6 +147,12 @@ impl Case {
     /// The goldens of a vector.
     pub fn read_goldens(&self, vector: &Vector) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
         self.read(&vector.outputs, self.outputs.iter().map(|o| &o.shape))
+    }
+
+    /// The goldens of a run of the vector that rounded every low-precision intermediate as the program says.
+    pub fn read_strict_goldens(&self, vector: &Vector) -> Result<Option<Vec<HostArray>>, Vec<Diagnostic>> {
+        let Some(files) = &vector.strict else { return Ok(None) };
+        self.read(files, self.outputs.iter().map(|o| &o.shape)).map(Some)
     }
 
     #[allow(clippy::result_large_err)] // one diagnostic a file

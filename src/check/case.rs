@@ -138,7 +138,8 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
             }
         };
         if options.eval {
-            compare_vectors(&case, form, report, |inputs| evaluate(&module, inputs));
+            // The evaluator rounds every intermediate, so it must meet the strict goldens too.
+            compare_vectors(&case, form, true, report, |inputs| evaluate(&module, inputs));
             continue;
         }
         for &target in &options.targets {
@@ -179,13 +180,14 @@ fn run_vectors(
     options: &CheckOptions,
 ) {
     let steer = SimulateOptions { interleave: options.interleave };
-    compare_vectors(case, context, report, |inputs| simulate(program, inputs, steer));
+    compare_vectors(case, context, false, report, |inputs| simulate(program, inputs, steer));
 }
 
-/// Runs every vector and compares it with its goldens.
+/// Runs every vector and compares it with its goldens, the strict ones too where that is asked.
 fn compare_vectors(
     case: &Case,
     context: &str,
+    strict: bool,
     report: &mut CaseReport,
     run: impl Fn(&[HostArray]) -> Result<Vec<HostArray>, Vec<Diagnostic>>,
 ) {
@@ -193,7 +195,16 @@ fn compare_vectors(
         let inputs = case.read_inputs(vector)?;
         let goldens = case.read_goldens(vector)?;
         let results = run(&inputs)?;
-        Ok(case.compare(&results, &goldens).into_iter().map(|(i, m)| format!("output {i}: {m}")).collect())
+        let mut differences: Vec<String> = case
+            .compare(&results, &goldens)
+            .into_iter()
+            .map(|(i, m)| format!("output {i}: {m}"))
+            .collect();
+        if strict && let Some(goldens) = case.read_strict_goldens(vector)? {
+            let all = case.compare(&results, &goldens).into_iter();
+            differences.extend(all.map(|(i, m)| format!("output {i}, every intermediate rounded: {m}")));
+        }
+        Ok(differences)
     };
     for vector in &case.vectors {
         report.vectors += 1;
