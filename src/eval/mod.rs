@@ -1,26 +1,37 @@
 //! The reference evaluator: a module and its inputs in, the result's leaves out. It computes HLO directly, shares
 //! nothing with any lowering, and is the oracle for it.
 //!
-//! [`machine`] runs computations on an explicit stack; [`dispatch`] knows which kernel computes which operation; the
-//! kernels are [`scalar`] (elementwise), [`movement`], [`indexed`], [`contract`], [`fold`] and [`random`].
+//! [`machine`] runs computations on an explicit stack; [`dispatch`] knows which kernel computes which operation. An array
+//! ([`tensor`]) holds its elements' bits; kernels compute with [`lanes`], by the rules of [`scalar`] and [`complex`].
+//! The kernels: [`elementwise`], [`movement`], [`indexed`] (runtime offsets), [`contract`] (dot and convolution, by
+//! [`matmul`]), [`fold`] (reductions, with [`window`]), [`order`] (sort), [`normalize`] and [`random`]. Computations that
+//! kernels call per element are compiled by [`region`] to a [`program`].
 //! Facts: `spec/hlo.md 7`, `8`.
 
+mod complex;
 mod contract;
 mod dispatch;
+mod elementwise;
 mod fold;
 mod indexed;
+mod lanes;
 mod machine;
+mod matmul;
 mod movement;
+mod normalize;
+mod order;
+mod places;
+mod program;
 mod random;
 mod region;
 mod scalar;
 mod tensor;
+mod window;
 
 use crate::array::HostArray;
 use machine::Machine;
 use murre_components::diag::{Diagnostic, codes::eval};
 use murre_components::hlo::HloModule;
-use std::sync::Arc;
 use tensor::{Tensor, Value};
 
 pub(crate) use crate::hlo::infer::is_elementwise;
@@ -31,15 +42,18 @@ pub(crate) type Outcome<T> = Result<T, Box<Diagnostic>>;
 /// Limits of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Instructions executed in all, those of per-element computations included.
+    /// Instructions executed in all, those of per-element computations included; 64 elementary operations of a kernel
+    /// count as one.
     pub steps: u64,
     /// Elements of one value.
     pub elements: u64,
+    /// Bytes of all values that live at a time.
+    pub bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { steps: 1 << 32, elements: 1 << 30 }
+        Limits { steps: 1 << 32, elements: 1 << 30, bytes: 1 << 34 }
     }
 }
 
@@ -77,27 +91,29 @@ pub fn evaluate_within(
     if !faults.is_empty() {
         return Err(faults);
     }
-    let mut tensors = tensors.into_iter();
+    let mut machine = Machine::new(module, *limits);
+    let mut tensors = tensors.into_iter().map(|t| Value::array(t, &machine.meter));
     let args = shapes.iter().map(|s| bind(s, &mut tensors)).collect();
-    let result = Machine::new(module, *limits).run(module.entry, args).map_err(|fault| vec![*fault])?;
+    drop(tensors);
+    let result = machine.run(module.entry, args).map_err(|fault| vec![*fault])?;
     let mut out = Vec::new();
     flatten(&result, &mut out);
     Ok(out)
 }
 
 /// Parameters may be tuples; they nest only as deep as shapes may.
-fn bind(shape: &murre_components::hlo::Shape, leaves: &mut impl Iterator<Item = Tensor>) -> Value {
+fn bind(shape: &murre_components::hlo::Shape, leaves: &mut impl Iterator<Item = Value>) -> Value {
     use murre_components::hlo::Shape;
     match shape {
         Shape::Tuple(parts) => Value::Tuple(parts.iter().map(|p| bind(p, leaves)).collect()),
-        Shape::Array(_) => leaves.next().map_or(Value::Token, |t| Value::Array(Arc::new(t))),
+        Shape::Array(_) => leaves.next().unwrap_or_default(),
         _ => Value::Token,
     }
 }
 
 fn flatten(value: &Value, out: &mut Vec<HostArray>) {
     match value {
-        Value::Array(a) => out.push(a.to_host()),
+        Value::Array(_) => out.extend(value.tensor().map(Tensor::to_host)),
         Value::Tuple(parts) => parts.iter().for_each(|p| flatten(p, out)),
         Value::Token => {}
     }
