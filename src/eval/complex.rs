@@ -101,9 +101,22 @@ fn tan([re, im]: C) -> C {
 
 fn pow(z: C, w: C) -> C {
     if z == [0.0, 0.0] {
-        return if w == [0.0, 0.0] { [1.0, 0.0] } else { [0.0, 0.0] };
+        // Only powers that are real and not negative have a value here.
+        return match w {
+            [re, im] if re == 0.0 && im == 0.0 => [1.0, 0.0],
+            [re, im] if re > 0.0 && im == 0.0 => [0.0, 0.0],
+            _ => [f64::NAN; 2],
+        };
     }
     exp(times(log(z), w))
+}
+
+/// `-i log((x + i y) / sqrt(x^2 + y^2))`.
+fn atan2(y: C, x: C) -> C {
+    let up = [x[0] - y[1], x[1] + y[0]];
+    let (x2, y2) = (times(x, x), times(y, y));
+    let [re, im] = log(over(up, sqrt([x2[0] + y2[0], x2[1] + y2[1]])));
+    [im, -re]
 }
 
 /// Complex to complex.
@@ -147,6 +160,7 @@ pub(crate) fn complex_binary(op: HloOp) -> Option<Complex2> {
         Multiply => times,
         Divide => over,
         Power => pow,
+        Atan2 => atan2,
         _ => return None,
     })
 }

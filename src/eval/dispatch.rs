@@ -4,15 +4,23 @@
 //! concatenate, sort ...) get their operands cut to it and their results grown back to the bound; the others work at the
 //! bound, since what lies behind a size is garbage anyway. Facts: `spec/hlo.md 8`.
 
+use super::factor::Triangle;
+use super::fft::{Transform, fft};
 use super::machine::Machine;
+use super::places::count;
 use super::region::Callee;
 use super::scalar::Rule;
 use super::tensor::{Data, Meter, Scalar, Tensor, Value};
-use super::{
-    Outcome, contract, elementwise, fold, indexed, is_elementwise, lanes, movement, normalize, order, random,
-};
+use super::{Outcome, alone, contract, custom, elementwise, fold, indexed, is_elementwise, lanes, movement};
+use super::{normalize, order, random};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInstruction, HloOp, Literal, Shape};
+
+/// Elementary operations that an element of a transform takes, or so.
+const FFT_WORK: u64 = 64;
+
+/// Elementary operations that a random word takes.
+const RANDOM_WORK: u64 = 16;
 
 fn usizes(values: &[i64]) -> Vec<usize> {
     values.iter().map(|v| (*v).max(0) as usize).collect()
@@ -21,6 +29,11 @@ fn usizes(values: &[i64]) -> Vec<usize> {
 /// The extents of a shape's array.
 fn extents_of(shape: &Shape) -> Vec<usize> {
     shape.array().map(|a| usizes(&a.dims)).unwrap_or_default()
+}
+
+/// An attribute that is kept as written.
+fn extra<'a>(inst: &'a HloInstruction, name: &str) -> Option<&'a str> {
+    inst.extra.iter().find(|(n, _)| n == name).map(|(_, text)| text.as_str())
 }
 
 /// The rule of an elementwise operation.
@@ -91,6 +104,11 @@ impl<'m> Machine<'m> {
             HloOp::Copy | HloOp::OptimizationBarrier => return Ok(args.pop().unwrap_or_default()),
             _ => {}
         }
+        if let Some(value) =
+            alone::execute(inst.op, &inst.shape, extra(inst, "source_target_pairs"), &args, &self.meter)
+        {
+            return value.ok_or_else(|| self.unsupported_here(inst.op.name()));
+        }
         let computed = match rule_of(inst.op, &inst.attrs) {
             Some(rule) => self.elementwise(inst, rule, &args)?.map(Computed::One),
             None => self.kernel(inst, args)?,
@@ -108,7 +126,7 @@ impl<'m> Machine<'m> {
         let tensors: Vec<&Tensor> = args.iter().filter_map(Value::tensor).collect();
         let Some(shape) = inst.shape.array().filter(|_| tensors.len() == args.len()) else { return Ok(None) };
         let dims = extents_of(&inst.shape);
-        let n = super::places::count(&dims);
+        let n = count(&dims);
         self.work(n as u64)?;
         let Some(data) = elementwise::apply(rule, &tensors, shape.ty, n) else { return Ok(None) };
         let result = Tensor::new(shape.ty, dims, data);
@@ -136,7 +154,7 @@ impl<'m> Machine<'m> {
         let shape = &inst.shape;
         let dims = extents_of(shape);
         let one = |t: Tensor| Some(Computed::One(t));
-        self.work(super::places::count(&dims) as u64)?;
+        self.work(count(&dims) as u64)?;
         // These make their result of their first operand, when nobody else holds it.
         let remade = match inst.op {
             DynamicUpdateSlice | Reshape | DynamicReshape | BitcastConvert | SetDimensionSize => true,
@@ -317,13 +335,63 @@ impl<'m> Machine<'m> {
             (RngBitGenerator, Attrs::Rng { algorithm }, Some(a)) => {
                 let Shape::Tuple(parts) = shape else { return Ok(None) };
                 let Some(bits) = parts.get(1).and_then(|p| p.array()) else { return Ok(None) };
+                self.work(bits.elements().saturating_mul(RANDOM_WORK))?;
                 let state: Vec<u64> = lanes::all::<i64>(a).into_iter().map(|w| w as u64).collect();
-                let (values, next) = random::bits(*algorithm, &state, bits.ty.bits(), &usizes(&bits.dims));
+                let dims = usizes(&bits.dims);
+                let (values, next) = random::bits(*algorithm, &state, bits.ty.bits(), &dims);
                 let tensor = |ty, dims, words: Vec<u64>| {
                     lanes::tensor(ty, dims, &words.into_iter().map(|w| w as i64).collect::<Vec<_>>())
                 };
-                let state = tensor(HloType::U64, a.dims.clone(), next);
-                Some(Computed::Several(vec![state, tensor(bits.ty, usizes(&bits.dims), values)]))
+                // Of a float type the bits are made, not the numbers.
+                let carrier = match bits.ty.bytes() {
+                    _ if bits.ty.is_int() => bits.ty,
+                    2 => HloType::U16,
+                    4 => HloType::U32,
+                    8 => HloType::U64,
+                    _ => HloType::U8,
+                };
+                let value = movement::bitcast(tensor(carrier, dims.clone(), values), bits.ty, dims);
+                Some(Computed::Several(vec![tensor(HloType::U64, a.dims.clone(), next), value]))
+            }
+            (Cholesky, Attrs::Cholesky { lower }, Some(a)) if !a.is_cut() => {
+                self.work(custom::work(&t))?;
+                custom::cholesky(a, *lower).map(Computed::One)
+            }
+            (
+                TriangularSolve,
+                Attrs::TriangularSolve { left_side, lower, unit_diagonal, transpose_a },
+                Some(a),
+            ) if t.iter().all(|x| !x.is_cut()) => {
+                self.work(custom::work(&t))?;
+                let how = Triangle {
+                    left: *left_side,
+                    lower: *lower,
+                    unit: *unit_diagonal,
+                    transposed: *transpose_a >= 2,
+                    conjugated: *transpose_a == 3,
+                };
+                custom::triangular_solve(a, t[1], how).map(Computed::One)
+            }
+            (Fft, _, Some(a)) if !a.is_cut() => {
+                let kind = extra(inst, "fft_type").and_then(|name| Transform::named(name.trim()));
+                let lengths: Option<Vec<usize>> = extra(inst, "fft_length").and_then(|text| {
+                    text.trim_matches(['{', '}', ' ']).split(',').map(|n| n.trim().parse().ok()).collect()
+                });
+                let (Some(kind), Some(lengths), Some(result)) = (kind, lengths, shape.array()) else {
+                    return Ok(None);
+                };
+                self.work((count(&a.dims) as u64).saturating_mul(FFT_WORK))?;
+                fft(a, kind, &lengths, result.ty).filter(|t| t.dims == dims).map(Computed::One)
+            }
+            (CustomCall, Attrs::CustomCall { target, config }, _) => {
+                self.work(custom::work(&t))?;
+                let results: Vec<_> = shape.leaves().iter().filter_map(|s| s.array()).collect();
+                let results: Vec<_> = results.iter().map(|a| (a.ty, usizes(&a.dims))).collect();
+                let call = custom::CustomCall { target, config, operands: &t, results: &results };
+                match call.run() {
+                    Some(out) => Some(several(out, shape, |_| 0)),
+                    None => return Err(self.unsupported_here(&format!("custom-call to \"{target}\""))),
+                }
             }
             _ => None,
         })

@@ -104,6 +104,11 @@ fn two<A: Lane, B: Lane>(
     data
 }
 
+/// A function of one float on every element.
+pub(crate) fn map(f: scalar::Float1, a: &Tensor, to: HloType) -> Data {
+    one(a, to, a.data.len(), |a: &[f64], out: &mut [f64]| each(a, out, f))
+}
+
 fn unary(op: HloOp, a: &Tensor, to: HloType, n: usize) -> Option<Data> {
     Some(match kind(a.ty) {
         Kind::Float => {

@@ -4,14 +4,20 @@
 //! [`machine`] runs computations on an explicit stack; [`dispatch`] knows which kernel computes which operation. An array
 //! ([`tensor`]) holds its elements' bits; kernels compute with [`lanes`], by the rules of [`scalar`] and [`complex`].
 //! The kernels: [`elementwise`], [`movement`], [`indexed`] (runtime offsets), [`contract`] (dot and convolution, by
-//! [`matmul`]), [`fold`] (reductions, with [`window`]), [`order`] (sort), [`normalize`] and [`random`]. Computations that
+//! [`matmul`]), [`fold`] (reductions, with [`window`]), [`order`] (sort), [`normalize`], [`random`], [`fft`], and
+//! [`custom`] calls with the linear algebra of [`factor`] and [`spectral`]; [`alone`] is what collectives do without others. Computations that
 //! kernels call per element are compiled by [`region`] to a [`program`].
 //! Facts: `spec/hlo.md 7`, `8`.
 
+mod alone;
 mod complex;
 mod contract;
+mod custom;
 mod dispatch;
 mod elementwise;
+mod factor;
+mod fft;
+mod field;
 mod fold;
 mod indexed;
 mod lanes;
@@ -25,6 +31,7 @@ mod program;
 mod random;
 mod region;
 mod scalar;
+mod spectral;
 mod tensor;
 mod window;
 

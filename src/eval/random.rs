@@ -39,11 +39,13 @@ fn halves(word: u64) -> [u32; 2] {
 pub(crate) fn bits(algorithm: u8, state: &[u64], bits: u32, dims: &[usize]) -> (Vec<u64>, Vec<u64>) {
     let n = count(dims);
     let key = halves(state.first().copied().unwrap_or(0));
-    if algorithm == 1 || algorithm == 0 && state.len() == 2 {
+    // The default of XLA:CPU is Philox.
+    if algorithm == 1 {
         return three_fry_bits(key, state, bits, dims);
     }
-    let mut counter =
-        u128::from(state.get(1).copied().unwrap_or(0)) | u128::from(state.get(2).copied().unwrap_or(0)) << 64;
+    // A state of two words has the key in the counter's upper half too, as XLA reads it.
+    let word = |i: usize| u128::from(state.get(i).or(state.first()).copied().unwrap_or(0));
+    let mut counter = word(1) | word(2) << 64;
     let mut words = Vec::new();
     let wanted = if bits == 64 { 2 * n } else { n };
     while words.len() < wanted {

@@ -49,6 +49,25 @@ pub(crate) fn float_unary(op: HloOp) -> Option<Float1> {
         Erf => libm::erf,
         Real | Copy => |x| x,
         Imag => |_| 0.0,
+        other => return function_named(other.name()),
+    })
+}
+
+/// A function of one float by the name that operations and custom-call targets give it.
+pub(crate) fn function_named(name: &str) -> Option<Float1> {
+    Some(match name {
+        "acos" => libm::acos,
+        "acosh" => libm::acosh,
+        "asin" => libm::asin,
+        "asinh" => libm::asinh,
+        "atan" => libm::atan,
+        "atanh" => libm::atanh,
+        "cosh" => libm::cosh,
+        "erf" => libm::erf,
+        "erfc" => libm::erfc,
+        "lgamma" => libm::lgamma,
+        "sinh" => libm::sinh,
+        "tan" => libm::tan,
         _ => return None,
     })
 }
