@@ -269,10 +269,12 @@ pub(crate) fn cholesky(a: &Tensor, lower: bool) -> Option<Tensor> {
     }
 }
 
-/// Arithmetic operations of linear algebra on these operands, roughly.
+/// Arithmetic operations of linear algebra on these operands, roughly: a factorisation takes one an element and column,
+/// an iteration some dozens of those.
 pub(crate) fn work(operands: &[&Tensor]) -> u64 {
     let side = |t: &&Tensor| t.dims.iter().rev().take(2).copied().max().unwrap_or(1) as u64;
-    operands.iter().map(|t| (t.data.len() as u64).saturating_mul(side(t))).fold(0, u64::saturating_add)
+    let of = |t: &&Tensor| (t.data.len() as u64).saturating_mul(side(t)).saturating_mul(32);
+    operands.iter().map(of).fold(0, u64::saturating_add)
 }
 
 #[cfg(test)]

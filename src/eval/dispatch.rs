@@ -5,7 +5,7 @@
 //! bound, since what lies behind a size is garbage anyway. Facts: `spec/hlo.md 8`.
 
 use super::factor::Triangle;
-use super::fft::{Transform, fft};
+use super::fft::{Transform, fft, fft_work};
 use super::machine::Machine;
 use super::places::count;
 use super::region::Callee;
@@ -15,9 +15,6 @@ use super::{Outcome, alone, contract, custom, elementwise, fold, indexed, is_ele
 use super::{normalize, order, random};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInstruction, HloOp, Literal, Shape};
-
-/// Elementary operations that an element of a transform takes, or so.
-const FFT_WORK: u64 = 64;
 
 /// Elementary operations that a random word takes.
 const RANDOM_WORK: u64 = 16;
@@ -380,7 +377,7 @@ impl<'m> Machine<'m> {
                 let (Some(kind), Some(lengths), Some(result)) = (kind, lengths, shape.array()) else {
                     return Ok(None);
                 };
-                self.work((count(&a.dims) as u64).saturating_mul(FFT_WORK))?;
+                self.work(fft_work(count(&a.dims) as u64, &lengths))?;
                 fft(a, kind, &lengths, result.ty).filter(|t| t.dims == dims).map(Computed::One)
             }
             (CustomCall, Attrs::CustomCall { target, config }, _) => {

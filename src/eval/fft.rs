@@ -82,6 +82,19 @@ fn rows(values: &[C], old: usize, new: usize, f: impl Fn(&[C], usize) -> C) -> V
     values.chunks_exact(old.max(1)).flat_map(|row| (0..new).map(|i| f(row, i)).collect::<Vec<_>>()).collect()
 }
 
+/// Multiplications that transforms of these lengths take: for every element, the sum of the prime factors.
+pub(crate) fn fft_work(elements: u64, lengths: &[usize]) -> u64 {
+    let factors = |n: usize| {
+        let (mut n, mut sum) = (n.max(1), 0u64);
+        while let Some(p) = (2..).take_while(|p| p * p <= n).find(|p| n.is_multiple_of(*p)) {
+            n /= p;
+            sum += p as u64;
+        }
+        sum + n as u64
+    };
+    elements.saturating_mul(lengths.iter().map(|n| factors(*n)).sum())
+}
+
 /// Transforms the last dimensions, as many as there are lengths. The result has the type `ty`.
 pub(crate) fn fft(a: &Tensor, kind: Transform, lengths: &[usize], ty: HloType) -> Option<Tensor> {
     let first = a.dims.len().checked_sub(lengths.len())?;
@@ -147,6 +160,7 @@ mod tests {
             fft(&a, Transform::Forward, &[4], HloType::C128).map(|t| lanes::all::<C>(&t)).unwrap_or_default();
         let want = [[10.0, 0.0], [-2.0, 2.0], [-2.0, 0.0], [-2.0, -2.0]];
         assert!(out.iter().zip(want).all(|(x, y)| (x[0] - y[0]).abs() + (x[1] - y[1]).abs() < 1e-12));
+        assert_eq!((fft_work(10, &[12]), fft_work(1, &[7, 1])), (70, 8));
         assert_eq!(fft(&a, Transform::Forward, &[5], HloType::C128), None);
     }
 }

@@ -9,25 +9,25 @@ use super::movement::transpose;
 use super::places::{Places, count, strides};
 use super::region::{Callee, Known};
 use super::tensor::{Data, Scalar, Tensor, Word, of_scalars, on_words};
+use murre_components::dtype::HloType;
 use murre_components::hlo::{GatherDims, ScatterDims};
 
-/// Index elements as numbers: `u64` values beyond `i64` are huge, not negative.
-fn index_values(t: &Tensor) -> Vec<i128> {
-    let values = lanes::all::<i64>(t).into_iter();
-    if t.ty.is_signed_int() {
-        values.map(i128::from).collect()
-    } else {
-        values.map(|v| i128::from(v as u64)).collect()
+/// Index elements as numbers: a `u64` beyond `i64` is huge, not negative.
+fn index_values(t: &Tensor) -> Vec<i64> {
+    let mut values = lanes::all::<i64>(t);
+    if t.ty == HloType::U64 {
+        values.iter_mut().filter(|v| **v < 0).for_each(|v| *v = i64::MAX);
     }
+    values
 }
 
-fn clamped(index: i128, extent: usize, size: usize) -> usize {
-    index.clamp(0, extent as i128 - size as i128) as usize
+fn clamped(index: i64, extent: usize, size: usize) -> usize {
+    index.clamp(0, extent as i64 - size as i64) as usize
 }
 
 /// Starts from scalars, or from the one vector of the old form.
 fn starts(offsets: &[&Tensor], dims: &[usize], sizes: &[usize]) -> Vec<usize> {
-    let values: Vec<i128> = offsets.iter().flat_map(|t| index_values(t)).collect();
+    let values: Vec<i64> = offsets.iter().flat_map(|t| index_values(t)).collect();
     let value = |d: usize| values.get(d).copied().unwrap_or(0);
     (0..dims.len()).map(|d| clamped(value(d), dims[d], sizes[d])).collect()
 }
@@ -47,7 +47,7 @@ pub(crate) fn dynamic_update_slice(a: &mut Tensor, update: &Tensor, offsets: &[&
 
 /// The starts of all windows: for each batch index in row-major order, one number a dimension of the operand.
 struct Starts {
-    values: Vec<i128>,
+    values: Vec<i64>,
     rank: usize,
     batches: usize,
 }
@@ -84,13 +84,13 @@ impl Starts {
             let position = if *i > vector_dim { i - 1 } else { *i } as usize;
             let (stride, n) = (strides(&dims)[position], dims[position]);
             for (b, row) in values.chunks_exact_mut(rank.max(1)).enumerate() {
-                row[*d as usize] = ((b / stride) % n) as i128;
+                row[*d as usize] = ((b / stride) % n) as i64;
             }
         }
         Starts { values, rank, batches }
     }
 
-    fn of(&self, batch: usize) -> &[i128] {
+    fn of(&self, batch: usize) -> &[i64] {
         &self.values[batch * self.rank..(batch + 1) * self.rank]
     }
 }
@@ -190,9 +190,14 @@ pub(crate) fn scatter(
     kept.iter().zip(&windows).for_each(|(d, w)| extent[*d] = update.dims[*w]);
     let offsets = window_places(&dims, &extent);
     let steps = strides(&dims);
-    let inside =
-        |start: &[i128]| (0..rank).all(|d| start[d] >= 0 && start[d] + extent[d] as i128 <= dims[d] as i128);
-    let batches = if offsets.is_empty() { 0 } else { starts.batches };
+    let inside = |start: &[i64]| {
+        (0..rank).all(|d| start[d] >= 0 && start[d].saturating_add(extent[d] as i64) <= dims[d] as i64)
+    };
+    // Run-time sizes may leave fewer updates than indices.
+    let batches = match offsets.len() {
+        0 => 0,
+        n => updates.iter().map(|u| u.data.len() / n).fold(starts.batches, usize::min),
+    };
     // Each window that is inside: its number and the place of its start.
     let bases: Vec<(usize, usize)> = (0..batches)
         .filter(|b| inside(starts.of(*b)))
@@ -276,9 +281,9 @@ fn set(a: &mut Tensor, place: usize, value: Scalar) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murre_components::dtype::HloType::*;
+    use HloType::*;
 
-    fn ints(ty: murre_components::dtype::HloType, dims: &[usize], values: &[i64]) -> Tensor {
+    fn ints(ty: HloType, dims: &[usize], values: &[i64]) -> Tensor {
         lanes::tensor(ty, dims.to_vec(), values)
     }
 

@@ -17,6 +17,8 @@ const MAX_DEPTH: u32 = 32;
 /// Elementary operations of a kernel (a multiplication of a dot, an element moved) that count as one step.
 const WORK_OF_A_STEP: u64 = 64;
 
+const TOO_LARGE: &str = "the value is larger than the evaluator's memory limit";
+
 /// What to do with a finished frame's result.
 enum Then {
     /// It is the value of the caller's instruction.
@@ -241,8 +243,14 @@ impl<'m> Machine<'m> {
             }
             _ => {
                 self.check_size(id, inst)?;
+                self.work(inst.operands.len() as u64)?;
                 let operands = self.operands(inst, frame);
-                self.compute(inst, operands)?
+                let value = self.compute(inst, operands)?;
+                // What was to be made in place may have been copied after all.
+                if self.meter.get() > self.limits.bytes {
+                    return Err(Box::new(self.too_much(inst)));
+                }
+                value
             }
         };
         frame.values[frame.next] = value;
@@ -305,13 +313,16 @@ impl<'m> Machine<'m> {
         if elements <= self.limits.elements && live <= self.limits.bytes {
             return Ok(());
         }
-        let fault = self
-            .fault(&eval::EVAL_TOO_LARGE, "the value is larger than the evaluator's memory limit")
-            .found(inst.shape.to_string());
-        Err(Box::new(match elements <= self.limits.elements {
-            true => fault.expected(format!("at most {} bytes of values at a time", self.limits.bytes)),
-            false => fault.expected(format!("at most {} elements", self.limits.elements)),
-        }))
+        if elements <= self.limits.elements {
+            return Err(Box::new(self.too_much(inst)));
+        }
+        let fault = self.fault(&eval::EVAL_TOO_LARGE, TOO_LARGE).found(inst.shape.to_string());
+        Err(Box::new(fault.expected(format!("at most {} elements", self.limits.elements))))
+    }
+
+    fn too_much(&self, inst: &HloInstruction) -> Diagnostic {
+        let fault = self.fault(&eval::EVAL_TOO_LARGE, TOO_LARGE).found(inst.shape.to_string());
+        fault.expected(format!("at most {} bytes of values at a time", self.limits.bytes))
     }
 }
 
@@ -330,10 +341,16 @@ fn plans(module: &HloModule) -> Vec<Plan> {
             if matches!(inst.op, Parameter | Tuple | GetTupleElement | While | Call | Conditional | Copy) {
                 continue;
             }
+            // These mostly are their first operand.
+            let in_place = matches!(
+                inst.op,
+                DynamicUpdateSlice | Scatter | Reshape | DynamicReshape | BitcastConvert | SetDimensionSize
+            );
             let plan = &mut plans[id.index()];
             each_array(&inst.shape, &mut |a| {
                 plan.elements = plan.elements.max(a.elements());
-                plan.bytes = plan.bytes.saturating_add(a.elements().saturating_mul(a.ty.bytes() as u64));
+                let bytes = a.elements().saturating_mul(a.ty.bytes() as u64);
+                plan.bytes = plan.bytes.saturating_add(if in_place { 0 } else { bytes });
             });
         }
         plans[c.root.index()].last_use = u32::MAX;
