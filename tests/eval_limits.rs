@@ -25,7 +25,7 @@ fn input(shape: &ArrayShape, kind: u8) -> HostArray {
     let data = (0..n).map(|i| match kind {
         0 => 0,
         1 => 0xff,
-        _ => (i * 2_654_435_761 >> 7) as u8,
+        _ => (i.wrapping_mul(2_654_435_761) >> 7) as u8,
     });
     HostArray { ty: shape.ty, dims: shape.dims.iter().map(|d| *d as u64).collect(), data: data.collect() }
 }

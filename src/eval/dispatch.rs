@@ -42,7 +42,7 @@ pub(crate) fn rule_of(op: HloOp, attrs: &Attrs) -> Option<Rule> {
         Attrs::ReducePrecision { exponent_bits, mantissa_bits } => {
             Some(Rule::Precision { exponent: *exponent_bits, mantissa: *mantissa_bits })
         }
-        _ => is_elementwise(op).then_some(Rule::Plain(op)),
+        _ => (is_elementwise(op) || op == HloOp::StochasticConvert).then_some(Rule::Plain(op)),
     }
 }
 

@@ -3,7 +3,7 @@
 //! and the sign operations of IEEE-like types) never leaves the words, so that a NaN keeps its payload.
 
 use super::complex::{complex_binary, complex_to_float, complex_unary};
-use super::lanes::{BLOCK, Kind, Lane, kind};
+use super::lanes::{self, BLOCK, Kind, Lane, kind};
 use super::scalar::{self, Rule};
 use super::tensor::{Data, Tensor, Word, on_words};
 use crate::array::float::reduce_precision;
@@ -22,6 +22,12 @@ pub(crate) fn apply(rule: Rule, args: &[&Tensor], to: HloType, n: usize) -> Opti
             Some(two(re, im, to, n, |a: &[f64], b: &[f64], out: &mut [[f64; 2]]| {
                 out.iter_mut().zip(a).zip(b).for_each(|((o, a), b)| *o = [*a, *b]);
             }))
+        }
+        (Rule::Plain(HloOp::StochasticConvert), [a, random]) if a.ty.is_float() && to.is_int() => {
+            let (values, words) = (lanes::all::<f64>(a), lanes::all::<i64>(random));
+            let bits = random.ty.bits();
+            let rounded = values.iter().zip(words).map(|(x, r)| scalar::stochastic(*x, r as u64, bits, to));
+            Some(lanes::tensor(to, vec![n], &rounded.collect::<Vec<i64>>()).data)
         }
         (Rule::Plain(HloOp::IsFinite), [a]) => {
             Some(one(a, to, n, |a: &[f64], out: &mut [i64]| each(a, out, |x| x.is_finite().into())))
@@ -295,7 +301,6 @@ pub(crate) fn convert(a: &Tensor, to: HloType) -> Data {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lanes;
     use super::*;
     use HloType::*;
 

@@ -125,3 +125,75 @@ fn flatten(value: &Value, out: &mut Vec<HostArray>) {
         Value::Token => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murre_components::dtype::HloType::F32;
+
+    /// The leaves of a module's result as floats, run without the verifier, which does not let all of these through.
+    fn run(text: &str, input: &[f64]) -> Vec<Vec<f64>> {
+        let module = crate::hlo::read_module(text.as_bytes(), "text").unwrap_or_else(|e| panic!("{e:#?}"));
+        let mut machine = Machine::new(&module, Limits::default());
+        let a = Value::array(lanes::tensor(F32, vec![input.len()], input), &machine.meter);
+        let result = machine.run(module.entry, vec![a]).unwrap_or_else(|e| panic!("{e:#?}"));
+        let mut out = Vec::new();
+        flatten(&result, &mut out);
+        let float = |a: &HostArray, i: usize| crate::array::float::decode(a.ty, a.bits(i));
+        out.iter().map(|a| (0..a.elements() as usize).map(|i| float(a, i)).collect()).collect()
+    }
+
+    #[test]
+    fn an_asynchronous_call_is_done_when_it_starts() {
+        let text = "f { x = f32[2] parameter(0) ROOT y = f32[2] add(x, x) }
+            ENTRY e { x = f32[2] parameter(0)
+            s = ((f32[2]), f32[2], u32[]) async-start(x), calls=f
+            u = ((f32[2]), f32[2], u32[]) async-update(s)
+            d = f32[2] async-done(u)
+            c = (f32[2], f32[2], u32[]) copy-start(d)
+            ROOT e = f32[2] copy-done(c) }";
+        assert_eq!(run(text, &[1.0, 2.0]), [[2.0, 4.0]]);
+    }
+
+    #[test]
+    fn collectives_and_dependencies_give_their_operand() {
+        let text = "add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }
+            ENTRY e { x = f32[2] parameter(0)
+            a = f32[2] all-reduce(x), replica_groups={}, to_apply=add
+            g = f32[2] all-gather(a), replica_groups={{0}}, dimensions={0}
+            t = token[] after-all()
+            d = f32[2] add-dependency(g, t)
+            n = f32[2] collective-permute(d), source_target_pairs={{0,1}}
+            ROOT r = (f32[2], f32[2]) tuple(d, n) }";
+        assert_eq!(run(text, &[1.0, 2.0]), [[1.0, 2.0], [0.0, 0.0]]);
+    }
+
+    #[test]
+    fn custom_calls_by_their_target() {
+        let text = "ENTRY e { x = f32[4] parameter(0) m = f32[2,2] reshape(x)
+            e = f32[4] custom-call(x), custom_call_target=\"mhlo.erf\"
+            k = (f32[1], s32[1]) custom-call(x), custom_call_target=\"TopK\"
+            v = f32[1] get-tuple-element(k), index=0
+            c = (f32[2,2], s32[]) custom-call(m), custom_call_target=\"lapack_spotrf_ffi\", backend_config={uplo = 76 : ui8}
+            l = f32[2,2] get-tuple-element(c), index=0
+            ROOT r = (f32[4], f32[1], f32[2,2]) tuple(e, v, l) }";
+        let out = run(text, &[4.0, 2.0, 2.0, 10.0]);
+        assert_eq!(out[1..], [vec![10.0], vec![2.0, 2.0, 1.0, 3.0]]);
+        assert!((out[0][1] - 0.995_322).abs() < 1e-6);
+    }
+
+    #[test]
+    fn what_has_no_rule_here_says_so() {
+        for text in [
+            "ENTRY e { x = f32[2] parameter(0) ROOT c = f32[2] custom-call(x), custom_call_target=\"nobody\" }",
+            "ENTRY e { x = f32[2] parameter(0) t = token[] after-all() ROOT i = (f32[2], token[]) infeed(t) }",
+        ] {
+            let module =
+                crate::hlo::read_module(text.as_bytes(), "text").unwrap_or_else(|e| panic!("{e:#?}"));
+            let mut machine = Machine::new(&module, Limits::default());
+            let a = Value::array(lanes::tensor(F32, vec![2], &[0.0; 2]), &machine.meter);
+            let fault = machine.run(module.entry, vec![a]).err();
+            assert_eq!(fault.map(|f| f.code.id), Some("MUR0301"));
+        }
+    }
+}

@@ -317,6 +317,16 @@ pub(crate) fn float_to_int(to: HloType, x: f64) -> i64 {
     }
 }
 
+/// A float as an integer, rounded away from zero when a random word is below the fraction, which is read as a word of as
+/// many bits. As XLA expands it.
+pub(crate) fn stochastic(x: f64, random: u64, bits: u32, to: HloType) -> i64 {
+    let (size, whole) = (x.abs(), x.abs().trunc());
+    // Both are exact: a fraction has no more digits than its number.
+    let threshold = (size - whole) * (bits as f64).exp2();
+    let up = size.is_finite() && u128::from(random) < threshold as u128;
+    float_to_int(to, (whole + if up { 1.0 } else { 0.0 }).copysign(x))
+}
+
 /// An integer in another integer type: wrapped, or for pred `x != 0`.
 pub(crate) fn int_to_int(to: HloType, x: i64) -> i64 {
     wrap(to, x)
@@ -374,6 +384,9 @@ mod tests {
         assert_eq!(float_to_int(S4, -100.0), -8);
         assert_eq!(float_to_int(Pred, f64::NAN), 1);
         assert_eq!(int_to_int(S8, 300), 44);
+        let dice = |x, random| stochastic(x, random, 32, S8);
+        assert_eq!((dice(1.25, 0), dice(2.5, 0x3fff_ffff), dice(2.5, 0x8000_0000)), (2, 3, 2));
+        assert_eq!((dice(-1.75, 0x4000_0000), dice(300.0, 5), dice(f64::NAN, 5)), (-2, 127, 0));
         assert_eq!(int_to_float(U64, F32, -1) as f32, 18446744073709551616.0);
         assert_eq!(int_to_float(S64, F32, 0x40000040_00000001) as f32, 0x40000040_00000001i64 as f32);
     }
