@@ -8,14 +8,15 @@ use super::tensor::Tensor;
 use super::window::Windows;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ConvDims, DotDims, WindowDim};
+use std::borrow::Cow;
 
 fn usizes(values: &[i64]) -> Vec<usize> {
     values.iter().map(|v| *v as usize).collect()
 }
 
 /// One side of a dot as matrices, one a batch: lines are free indices.
-struct Side {
-    tensor: Tensor,
+struct Side<'a> {
+    tensor: Cow<'a, Tensor>,
     batches: usize,
     lines: usize,
     inner: usize,
@@ -24,8 +25,8 @@ struct Side {
     inner_last: bool,
 }
 
-impl Side {
-    fn new(t: &Tensor, batch: &[i64], contracting: &[i64]) -> Side {
+impl<'a> Side<'a> {
+    fn new(t: &'a Tensor, batch: &[i64], contracting: &[i64]) -> Self {
         let (batch, inner) = (usizes(batch), usizes(contracting));
         let free: Vec<usize> =
             (0..t.dims.len()).filter(|d| !batch.contains(d) && !inner.contains(d)).collect();
@@ -37,7 +38,7 @@ impl Side {
         let order = if inner_last { lines_first } else { inner_first };
         let (batches, inner) = (count(&extents(&batch)), count(&extents(&inner)));
         let free = extents(&free);
-        let tensor = if plain(&order) { t.clone() } else { transpose(t, &order) };
+        let tensor = if plain(&order) { Cow::Borrowed(t) } else { Cow::Owned(transpose(t, &order)) };
         Side { tensor, batches, lines: count(&free), inner, free, inner_last }
     }
 

@@ -15,6 +15,7 @@ use super::{Outcome, alone, contract, custom, elementwise, fold, indexed, is_ele
 use super::{normalize, order, random};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInstruction, HloOp, Literal, Shape};
+use std::borrow::Cow;
 
 /// Elementary operations that a random word takes.
 const RANDOM_WORK: u64 = 16;
@@ -204,7 +205,7 @@ impl<'m> Machine<'m> {
                 let along = list.first().map_or(0, |d| *d as usize);
                 // Other dimensions follow the first operand's size.
                 let others: Vec<usize> = a.extents();
-                let parts: Vec<Tensor> = t
+                let parts: Vec<Cow<'_, Tensor>> = t
                     .iter()
                     .map(|p| {
                         let mut extents = others.clone();
@@ -235,7 +236,7 @@ impl<'m> Machine<'m> {
                 let n = t.len() / 2;
                 let mut arrays: Vec<Tensor> =
                     t[..n].iter().map(|a| Tensor { sizes: None, ..(*a).clone() }).collect();
-                let updates: Vec<Tensor> = t[n + 1..].iter().map(|u| u.cut()).collect();
+                let updates: Vec<Cow<'_, Tensor>> = t[n + 1..].iter().map(|u| u.cut()).collect();
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
                 indexed::scatter(&mut callee, &mut arrays, &t[n].cut(), &updates, s)?;
                 Some(several(arrays, shape, |d| t[0].size(d)))
@@ -249,11 +250,7 @@ impl<'m> Machine<'m> {
                     (left[*i as usize], right[*j as usize]) = (n, n);
                 }
                 self.work(contract::dot_work(a, t[1], d))?;
-                let result = if left == a.dims && right == t[1].dims {
-                    contract::dot(a, t[1], d, ty)
-                } else {
-                    contract::dot(&a.cut_to(&left), &t[1].cut_to(&right), d, ty)
-                };
+                let result = contract::dot(&a.cut_to(&left), &t[1].cut_to(&right), d, ty);
                 let own: Vec<i64> = result.dims.iter().map(|d| *d as i64).collect();
                 one(sized(result, shape, |d| own[d]))
             }
@@ -300,7 +297,7 @@ impl<'m> Machine<'m> {
             }
             (Sort, Attrs::Sort { dimension, .. }, Some(a)) => {
                 let extents = a.extents();
-                let arrays: Vec<Tensor> = t.iter().map(|x| x.cut_to(&extents)).collect();
+                let arrays: Vec<Cow<'_, Tensor>> = t.iter().map(|x| x.cut_to(&extents)).collect();
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
                 let result = order::sort(&mut callee, &arrays, *dimension as usize)?;
                 Some(several(result, shape, |d| a.size(d)))
@@ -440,7 +437,7 @@ impl<'m> Machine<'m> {
 }
 
 /// The arrays cut to the first one's size, and the initial values, of a reduction.
-fn halves(t: &[&Tensor], first: &Tensor) -> (Vec<Tensor>, Vec<Scalar>) {
+fn halves<'a>(t: &[&'a Tensor], first: &Tensor) -> (Vec<Cow<'a, Tensor>>, Vec<Scalar>) {
     let (arrays, inits) = t.split_at(t.len() / 2);
     let extents = first.extents();
     (arrays.iter().map(|a| a.cut_to(&extents)).collect(), inits.iter().map(|i| i.first()).collect())
@@ -462,14 +459,14 @@ fn reshape(a: Tensor, shape: &Shape) -> Option<Tensor> {
         return Some(refill(a, shape, &sizes));
     }
     if !to.has_dynamic() {
-        return Some(refill(a.cut(), shape, &sizes));
+        return Some(refill(a.cut().into_owned(), shape, &sizes));
     }
     let dynamic: Vec<usize> = (0..bounds.len()).filter(|d| to.is_dynamic(*d)).collect();
     if let [one] = dynamic.as_slice() {
         let total: i64 = (0..a.dims.len()).map(|d| a.size(d)).fold(1, i64::saturating_mul);
         let rest: i64 = (0..bounds.len()).filter(|d| d != one).map(|d| bounds[d] as i64).product();
         sizes[*one] = if rest == 0 { bounds[*one] as i64 } else { total / rest };
-        return Some(refill(a.cut(), shape, &sizes));
+        return Some(refill(a.cut().into_owned(), shape, &sizes));
     }
     // Dimensions of extent 1 may come and go between the others.
     let long = |dims: &[usize]| (0..dims.len()).filter(|d| dims[*d] != 1).collect::<Vec<_>>();
@@ -479,5 +476,5 @@ fn reshape(a: Tensor, shape: &Shape) -> Option<Tensor> {
         return None;
     }
     from.iter().zip(&into).for_each(|(i, j)| sizes[*j] = a.size(*i));
-    Some(refill(a.cut(), shape, &sizes))
+    Some(refill(a.cut().into_owned(), shape, &sizes))
 }

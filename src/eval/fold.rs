@@ -13,6 +13,7 @@ use super::tensor::{Scalar, Tensor, of_scalars};
 use super::window::{Taps, Windows};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{HloOp, WindowDim};
+use std::ops::Deref;
 
 /// One known operation on the lanes of one type.
 #[derive(Clone, Copy)]
@@ -72,7 +73,7 @@ fn three(dims: &[usize], reduced: &[bool]) -> Option<[usize; 3]> {
 /// Reduces the listed dimensions of N arrays of the same extents.
 pub(crate) fn reduce(
     callee: &mut Callee<'_, '_>,
-    arrays: &[Tensor],
+    arrays: &[impl Deref<Target = Tensor>],
     inits: &[Scalar],
     dims: &[i64],
 ) -> Outcome<Vec<Tensor>> {
@@ -98,7 +99,7 @@ pub(crate) fn reduce(
         }
     }
     // Any computation: the elements of each result one behind the other.
-    let rows: Vec<Tensor> = arrays.iter().map(|a| transpose(a, &order)).collect();
+    let rows: Vec<Box<Tensor>> = arrays.iter().map(|a| Box::new(transpose(a, &order))).collect();
     let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(count(&kept_dims)); arrays.len()];
     for row in 0..count(&kept_dims) {
         let acc = fold_any(callee, &rows, inits.to_vec(), row * inner_count..(row + 1) * inner_count)?;
@@ -110,7 +111,7 @@ pub(crate) fn reduce(
 /// Folds elements of N arrays into N accumulators, in order.
 fn fold_any(
     callee: &mut Callee<'_, '_>,
-    arrays: &[Tensor],
+    arrays: &[impl Deref<Target = Tensor>],
     mut acc: Vec<Scalar>,
     places: impl Iterator<Item = usize>,
 ) -> Outcome<Vec<Scalar>> {
@@ -155,7 +156,7 @@ fn columns<L: Lane>(t: &Tensor, [outer, n, inner]: [usize; 3], init: L, combine:
 /// Folds what lies under each window; padding is skipped.
 pub(crate) fn reduce_window(
     callee: &mut Callee<'_, '_>,
-    arrays: &[Tensor],
+    arrays: &[impl Deref<Target = Tensor>],
     inits: &[Scalar],
     window: &[WindowDim],
 ) -> Outcome<Vec<Tensor>> {

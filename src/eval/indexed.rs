@@ -11,6 +11,10 @@ use super::region::{Callee, Known};
 use super::tensor::{Data, Scalar, Tensor, Word, of_scalars, on_words};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{GatherDims, ScatterDims};
+use std::ops::Deref;
+
+/// One element updated for itself costs as much as this many in a pass over all.
+const FEW: usize = 16;
 
 /// Index elements as numbers: a `u64` beyond `i64` is huge, not negative.
 fn index_values(t: &Tensor) -> Vec<i64> {
@@ -164,7 +168,7 @@ pub(crate) fn scatter(
     callee: &mut Callee<'_, '_>,
     arrays: &mut [Tensor],
     indices: &Tensor,
-    updates: &[Tensor],
+    updates: &[impl Deref<Target = Tensor>],
     s: &ScatterDims,
 ) -> Outcome<()> {
     let (Some(dims), Some(update)) = (arrays.first().map(|a| a.dims.clone()), updates.first()) else {
@@ -210,7 +214,7 @@ pub(crate) fn scatter(
             let done = with_lane!(a.ty, L => {
                 let rule = L::binary(op, a.ty);
                 if let Some(rule) = rule {
-                    *a = combine::<L>(a, u, &bases, &offsets, rule);
+                    combine::<L>(a, u, &bases, &offsets, rule);
                 }
                 rule.is_some()
             });
@@ -235,19 +239,30 @@ fn overwrite(data: &mut Data, updates: &Data, bases: &[(usize, usize)], offsets:
 }
 
 fn combine<L: Lane>(
-    a: &Tensor,
+    a: &mut Tensor,
     updates: &Tensor,
     bases: &[(usize, usize)],
     offsets: &[usize],
     rule: fn(L, L) -> L,
-) -> Tensor {
-    let (mut to, from) = (lanes::all::<L>(a), lanes::all::<L>(updates));
-    for (batch, base) in bases {
-        for (o, u) in offsets.iter().zip(&from[batch * offsets.len()..]) {
-            to[base + o] = rule(to[base + o], *u).fit(a.ty);
+) {
+    let (ty, from) = (a.ty, lanes::all::<L>(updates));
+    let each = |visit: &mut dyn FnMut(usize, L)| {
+        for (batch, base) in bases {
+            offsets.iter().zip(&from[batch * offsets.len()..]).for_each(|(o, u)| visit(base + o, *u));
         }
+    };
+    // A few elements of a large array are worth no pass over all of it.
+    if bases.len() * offsets.len() * FEW < a.data.len() {
+        each(&mut |place, u| {
+            let mut old = [L::ZERO];
+            L::load(a, place, &mut old);
+            set(a, place, rule(old[0], u).scalar());
+        });
+        return;
     }
-    lanes::tensor(a.ty, a.dims.clone(), &to)
+    let mut to = lanes::all::<L>(a);
+    each(&mut |place, u| to[place] = rule(to[place], u).fit(ty));
+    *a = lanes::tensor(ty, a.dims.clone(), &to);
 }
 
 /// Any computation, element by element.
@@ -329,5 +344,18 @@ mod tests {
             ..GatherDims::default()
         };
         assert_eq!(lanes::all::<i64>(&gather(&a, &ints(S32, &[2], &[2, 0]), &g)), [2, 10]);
+    }
+
+    #[test]
+    fn a_few_updates_and_many_give_the_same() {
+        let updates = ints(U8, &[2], &[200, 100]);
+        let bases = [(0, 3), (1, 3)];
+        let of = |n: usize| {
+            let mut a = ints(U8, &[n], &vec![1; n]);
+            combine::<i64>(&mut a, &updates, &bases, &[0], |x, y| x + y);
+            lanes::all::<i64>(&a)
+        };
+        let (few, many) = (of(100), of(5));
+        assert_eq!((&few[..5], many.as_slice()), ([1, 1, 1, 45, 1].as_slice(), [1, 1, 1, 45, 1].as_slice()));
     }
 }

@@ -5,6 +5,7 @@ use super::places::{Places, count, strides};
 use super::scalar::int_to_float;
 use super::tensor::{Data, Tensor, Word, on_words};
 use murre_components::dtype::HloType;
+use std::ops::Deref;
 
 /// `a` spread to `to`; operand dimension `i` lies at result dimension `dims[i]`.
 pub(crate) fn broadcast(a: &Tensor, to: &[usize], dims: &[i64]) -> Tensor {
@@ -46,7 +47,7 @@ pub(crate) fn reverse(a: &Tensor, dims: &[i64]) -> Tensor {
 }
 
 /// The arrays behind each other along dimension `d`.
-pub(crate) fn concatenate(parts: &[Tensor], d: usize) -> Option<Tensor> {
+pub(crate) fn concatenate(parts: &[impl Deref<Target = Tensor>], d: usize) -> Option<Tensor> {
     let first = parts.first()?;
     let mut dims = first.dims.clone();
     dims[d] = parts.iter().map(|p| p.dims[d]).sum();
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(values(&broadcast(&ints(&[2], &[7, 8]), &[2, 2], &[0])), [7, 7, 8, 8]);
         assert_eq!(values(&broadcast(&ints(&[2], &[7, 8]), &[2, 2], &[1])), [7, 8, 7, 8]);
         assert_eq!(values(&iota(HloType::S32, &[2, 2], 0)), [0, 0, 1, 1]);
-        let joined = concatenate(&[a.clone(), ints(&[2, 1], &[8, 9])], 1).map(|t| values(&t));
+        let joined = concatenate(&[&a, &ints(&[2, 1], &[8, 9])], 1).map(|t| values(&t));
         assert_eq!(joined, Some(vec![0, 1, 2, 8, 3, 4, 5, 9]));
     }
 

@@ -12,16 +12,21 @@ use super::scalar::{order_key, total_key};
 use super::tensor::{Data, Tensor, Word, on_words};
 use murre_components::dtype::HloType;
 use murre_components::hlo::Direction;
+use std::ops::Deref;
 
 /// Sorts along `d` by a comparator that gets a pair of scalars for each array.
-pub(crate) fn sort(callee: &mut Callee<'_, '_>, arrays: &[Tensor], d: usize) -> Outcome<Vec<Tensor>> {
+pub(crate) fn sort(
+    callee: &mut Callee<'_, '_>,
+    arrays: &[impl Deref<Target = Tensor>],
+    d: usize,
+) -> Outcome<Vec<Tensor>> {
     let Some(first) = arrays.first() else { return Ok(Vec::new()) };
     let n = first.dims[d];
     let mut outer = first.dims.clone();
     outer[d] = usize::from(n > 0);
     let step = strides(&first.dims)[d];
     let bases = Places::whole(&first.dims).list(&outer);
-    let mut out: Vec<Tensor> = arrays.to_vec();
+    let mut out: Vec<Tensor> = arrays.iter().map(|a| (**a).clone()).collect();
     if n < 2 {
         return Ok(out);
     }
@@ -31,7 +36,7 @@ pub(crate) fn sort(callee: &mut Callee<'_, '_>, arrays: &[Tensor], d: usize) -> 
     let program = callee.region.program.clone();
     let keys: Option<Vec<i64>> = keys_of(first, callee.region.known);
     let registers: Option<Vec<Vec<u64>>> = match (&keys, &program) {
-        (None, Some(_)) => Some(arrays.iter().map(register_values).collect()),
+        (None, Some(_)) => Some(arrays.iter().map(|a| register_values(a)).collect()),
         _ => None,
     };
     let mut scratch = program.as_ref().map(Program::registers).unwrap_or_default();

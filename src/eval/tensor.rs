@@ -10,6 +10,7 @@ use super::places::{Places, copy_box, count};
 use crate::array::HostArray;
 use murre_components::dtype::HloType;
 use murre_components::hlo::ArrayShape;
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -350,16 +351,16 @@ impl Tensor {
     }
 
     /// The array cut to its run-time extents.
-    pub fn cut(&self) -> Tensor {
+    pub fn cut(&self) -> Cow<'_, Tensor> {
         self.cut_to(&self.extents())
     }
 
-    pub fn cut_to(&self, extents: &[usize]) -> Tensor {
+    pub fn cut_to(&self, extents: &[usize]) -> Cow<'_, Tensor> {
         if extents == self.dims {
-            return Tensor::new(self.ty, self.dims.clone(), self.data.clone());
+            return Cow::Borrowed(self);
         }
         let data = self.data.pick(extents, &Places::whole(&self.dims));
-        Tensor::new(self.ty, extents.to_vec(), data)
+        Cow::Owned(Tensor::new(self.ty, extents.to_vec(), data))
     }
 
     /// The array in the corner of one with the bounds `dims`, zeros behind it, and these sizes.
@@ -384,13 +385,12 @@ impl Tensor {
 
     /// A result, cut to its run-time extents.
     pub fn to_host(&self) -> HostArray {
-        let (dims, data) = if self.is_cut() {
-            let cut = self.cut();
-            (cut.dims, cut.data.to_bytes())
-        } else {
-            (self.dims.clone(), self.data.to_bytes())
-        };
-        HostArray { ty: self.ty, dims: dims.iter().map(|d| *d as u64).collect(), data }
+        let cut = self.cut();
+        HostArray {
+            ty: self.ty,
+            dims: cut.dims.iter().map(|d| *d as u64).collect(),
+            data: cut.data.to_bytes(),
+        }
     }
 }
 
