@@ -92,7 +92,8 @@ fn case_of(json: &Value, dir: &Path) -> Option<Case> {
                 },
             };
             let strict = vector.strict.as_ref().is_none_or(|s| s.len() == outputs.len());
-            let whole = strict && vector.inputs.len() == inputs.len() && vector.outputs.len() == outputs.len();
+            let whole =
+                strict && vector.inputs.len() == inputs.len() && vector.outputs.len() == outputs.len();
             whole.then_some(vector)
         })
         .collect();

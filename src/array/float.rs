@@ -174,12 +174,16 @@ pub fn reduce_precision(value: f64, exponent: u32, mantissa: u32) -> f64 {
     if value == 0.0 || value.is_infinite() {
         return value;
     }
-    let e = (value.to_bits() >> 52 & 0x7ff) as i32 - 1023;
-    let quantum = power_of_two(e - mantissa as i32);
-    if quantum == 0.0 {
-        return value;
-    }
-    let rounded = (value / quantum).round_ties_even() * quantum;
+    // A tie goes to the even code: without mantissa bits, to the even exponent.
+    let cut = 52 - mantissa;
+    let bits = value.to_bits();
+    let rounded = match cut {
+        0 => value,
+        _ => {
+            let even = (bits >> cut) & 1;
+            f64::from_bits((bits + (1 << (cut - 1)) - 1 + even) & !((1 << cut) - 1))
+        }
+    };
     let e = (rounded.to_bits() >> 52 & 0x7ff) as i32 - 1023;
     if e > bias {
         return f64::INFINITY.copysign(value);
@@ -240,5 +244,10 @@ mod tests {
         assert_eq!(encode(HloType::F4E2M1Fn, 100.0), 0x7);
         assert_eq!(reduce_precision(3.15, 8, 4), 3.125);
         assert_eq!(reduce_precision(1e30, 5, 10), f64::INFINITY);
+        assert_eq!(
+            [3.0, 6.0, 1.5].map(|x| reduce_precision(x, 8, 0)),
+            [2.0, 8.0, 2.0],
+            "ties without a mantissa"
+        );
     }
 }

@@ -195,11 +195,8 @@ fn compare_vectors(
         let inputs = case.read_inputs(vector)?;
         let goldens = case.read_goldens(vector)?;
         let results = run(&inputs)?;
-        let mut differences: Vec<String> = case
-            .compare(&results, &goldens)
-            .into_iter()
-            .map(|(i, m)| format!("output {i}: {m}"))
-            .collect();
+        let mut differences: Vec<String> =
+            case.compare(&results, &goldens).into_iter().map(|(i, m)| format!("output {i}: {m}")).collect();
         if strict && let Some(goldens) = case.read_strict_goldens(vector)? {
             let all = case.compare(&results, &goldens).into_iter();
             differences.extend(all.map(|(i, m)| format!("output {i}, every intermediate rounded: {m}")));

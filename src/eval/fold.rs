@@ -1,275 +1,382 @@
-//! Reductions over elements: reduce, reduce-window, select-and-scatter, sort and batch norm.
+//! Reductions over elements: reduce, reduce-window and select-and-scatter.
 //!
-//! A float sum is pairwise in `f64`: one long sequential sum in the element's own type would be far off
-//! (`spec/hlo.md 7`). Any other computation is applied in order, the accumulator first.
+//! A float sum is taken in `f64`, block by block, and rounded once: a long sequential sum in the element's own type
+//! would be far off (`spec/hlo.md 7`). Any other computation is applied in order, the accumulator first, and rounds at
+//! every step.
 
 use super::Outcome;
-use super::machine::Machine;
-use super::movement::windows;
-use super::region::Region;
-use super::scalar::fit;
-use super::tensor::{Data, Scalar, Tensor, count_up, strides};
+use super::lanes::{self, BLOCK, Lane, with_lane};
+use super::movement::transpose;
+use super::places::{count, count_up};
+use super::region::{Callee, Known};
+use super::tensor::{Scalar, Tensor, of_scalars};
+use super::window::{Taps, Windows};
+use murre_components::dtype::HloType;
 use murre_components::hlo::{HloOp, WindowDim};
+use std::ops::Deref;
 
-/// Pairwise sum.
-fn sum(values: &[f64]) -> f64 {
-    if values.len() <= 16 {
-        return values.iter().sum();
-    }
-    let (a, b) = values.split_at(values.len() / 2);
-    sum(a) + sum(b)
+/// One known operation on the lanes of one type.
+#[derive(Clone, Copy)]
+struct Combine<L> {
+    rule: fn(L, L) -> L,
+    ty: HloType,
+    /// Float sums round once, at the end.
+    late: bool,
 }
 
-/// Folds elements at `places` of N arrays into N accumulators.
-fn fold<'m>(
-    machine: &mut Machine<'m>,
-    region: &Region<'m>,
-    arrays: &[Tensor],
-    inits: &[Scalar],
-    places: &[Option<usize>],
-) -> Outcome<Vec<Scalar>> {
-    if region.combiner == Some(HloOp::Add)
-        && let ([Tensor { data: Data::Float(v), ty, .. }], [init]) = (arrays, inits)
-    {
-        let values: Vec<f64> = places.iter().map(|p| p.map_or(init.float(), |p| v[p])).collect();
-        return Ok(vec![fit(*ty, Scalar::Float(init.float() + sum(&values)))]);
+impl<L: Lane> Combine<L> {
+    fn of(known: Known, ty: HloType) -> Option<Self> {
+        let Known::Binary(op) = known else { return None };
+        Some(Combine { rule: L::binary(op, ty)?, ty, late: op == HloOp::Add })
     }
-    let mut acc = inits.to_vec();
-    let mut args = Vec::with_capacity(2 * arrays.len());
-    for place in places {
-        args.clear();
-        args.extend_from_slice(&acc);
-        for (a, init) in arrays.iter().zip(inits) {
-            args.push(place.map_or(*init, |p| a.data.get(p)));
+
+    #[inline]
+    fn join(&self, acc: L, x: L) -> L {
+        let value = (self.rule)(acc, x);
+        if self.late { value } else { value.fit(self.ty) }
+    }
+
+    /// Folds lanes into an accumulator; a sum in eight partial ones, which also bounds its error.
+    fn fold(&self, acc: L, lanes: &[L]) -> L {
+        if !self.late || lanes.len() < 16 {
+            return lanes.iter().fold(acc, |acc, x| self.join(acc, *x));
         }
-        acc = region.call(machine, &args)?;
+        let (chunks, rest) = lanes.as_chunks::<8>();
+        let mut part = [L::ZERO; 8];
+        for chunk in chunks {
+            part.iter_mut().zip(chunk).for_each(|(p, x)| *p = p.plus(*x));
+        }
+        let total = part.iter().chain(rest).fold(L::ZERO, |sum, x| sum.plus(*x));
+        self.join(acc, total)
     }
-    Ok(acc)
 }
 
-fn collect(arrays: &[Tensor], dims: &[usize], results: Vec<Vec<Scalar>>) -> Vec<Tensor> {
-    let mut data: Vec<Data> = arrays.iter().map(|a| Data::new(a.ty)).collect();
-    for row in results {
-        data.iter_mut().zip(row).for_each(|(d, v)| d.push(v));
+/// The dimensions as three: kept ones, reduced ones, kept ones. `None` when they alternate more often.
+fn three(dims: &[usize], reduced: &[bool]) -> Option<[usize; 3]> {
+    let mut out = [1usize; 3];
+    let mut part = 0;
+    for (n, r) in dims.iter().zip(reduced) {
+        if *n == 1 {
+            continue;
+        }
+        match (part, r) {
+            (0, true) => part = 1,
+            (1, false) => part = 2,
+            (2, true) => return None,
+            _ => {}
+        }
+        out[part] = out[part].checked_mul(*n)?;
     }
-    arrays.iter().zip(data).map(|(a, d)| Tensor::new(a.ty, dims.to_vec(), d)).collect()
+    Some(out)
 }
 
 /// Reduces the listed dimensions of N arrays of the same extents.
-pub(crate) fn reduce<'m>(
-    machine: &mut Machine<'m>,
-    region: &Region<'m>,
-    arrays: &[Tensor],
+pub(crate) fn reduce(
+    callee: &mut Callee<'_, '_>,
+    arrays: &[impl Deref<Target = Tensor>],
     inits: &[Scalar],
     dims: &[i64],
 ) -> Outcome<Vec<Tensor>> {
     let Some(first) = arrays.first() else { return Ok(Vec::new()) };
     let rank = first.dims.len();
-    let (inner, kept): (Vec<usize>, Vec<usize>) = (0..rank).partition(|d| dims.contains(&(*d as i64)));
-    let extents = |list: &[usize]| list.iter().map(|d| first.dims[*d]).collect::<Vec<_>>();
-    let (inner_dims, kept_dims) = (extents(&inner), extents(&kept));
-    let s = strides(&first.dims);
-    let places = |list: &[usize], dims: &[usize]| -> Vec<usize> {
-        let step = list.iter().map(|d| s[*d] as isize).collect();
-        super::tensor::Places::new(dims, 0, step).collect()
-    };
-    let offsets = places(&inner, &inner_dims);
-    let mut results = Vec::new();
-    let mut here = Vec::with_capacity(offsets.len());
-    for base in places(&kept, &kept_dims) {
-        here.clear();
-        here.extend(offsets.iter().map(|o| Some(base + o)));
-        results.push(fold(machine, region, arrays, inits, &here)?);
+    let reduced: Vec<bool> = (0..rank).map(|d| dims.contains(&(d as i64))).collect();
+    let (inner, kept): (Vec<usize>, Vec<usize>) = (0..rank).partition(|d| reduced[*d]);
+    let kept_dims: Vec<usize> = kept.iter().map(|d| first.dims[*d]).collect();
+    let inner_count = count(&inner.iter().map(|d| first.dims[*d]).collect::<Vec<_>>());
+    callee.machine.work(first.data.len() as u64)?;
+    let order = [kept, inner].concat();
+    if let ([a], [init]) = (arrays, inits) {
+        let done = with_lane!(a.ty, L => Combine::<L>::of(callee.region.known, a.ty).map(|combine| {
+            let init = L::of(*init);
+            let out = match three(&a.dims, &reduced) {
+                Some(shape) if count(&a.dims) > 0 => columns(a, shape, init, &combine),
+                _ => columns(&transpose(a, &order), [count(&kept_dims), inner_count, 1], init, &combine),
+            };
+            lanes::tensor(a.ty, kept_dims.clone(), &out)
+        }));
+        if let Some(done) = done {
+            return Ok(vec![done]);
+        }
     }
-    Ok(collect(arrays, &kept_dims, results))
+    // Any computation: the elements of each result one behind the other.
+    let rows: Vec<Box<Tensor>> = arrays.iter().map(|a| Box::new(transpose(a, &order))).collect();
+    let mut results: Vec<Vec<Scalar>> = vec![Vec::with_capacity(count(&kept_dims)); arrays.len()];
+    for row in 0..count(&kept_dims) {
+        let acc = fold_any(callee, &rows, inits.to_vec(), row * inner_count..(row + 1) * inner_count)?;
+        results.iter_mut().zip(acc).for_each(|(r, v)| r.push(v));
+    }
+    Ok(arrays.iter().zip(&results).map(|(a, r)| of_scalars(a.ty, kept_dims.clone(), r)).collect())
 }
 
-/// Folds each window; padding counts as the initial value.
-pub(crate) fn reduce_window<'m>(
-    machine: &mut Machine<'m>,
-    region: &Region<'m>,
-    arrays: &[Tensor],
+/// Folds elements of N arrays into N accumulators, in order.
+fn fold_any(
+    callee: &mut Callee<'_, '_>,
+    arrays: &[impl Deref<Target = Tensor>],
+    mut acc: Vec<Scalar>,
+    places: impl Iterator<Item = usize>,
+) -> Outcome<Vec<Scalar>> {
+    let mut args = Vec::with_capacity(2 * arrays.len());
+    for place in places {
+        args.clear();
+        args.extend_from_slice(&acc);
+        args.extend(arrays.iter().map(|a| a.get(place)));
+        acc.clear();
+        acc.extend_from_slice(callee.call(&args)?);
+    }
+    Ok(acc)
+}
+
+/// Folds the middle one of three dimensions.
+fn columns<L: Lane>(t: &Tensor, [outer, n, inner]: [usize; 3], init: L, combine: &Combine<L>) -> Vec<L> {
+    let mut block = [L::ZERO; BLOCK];
+    let mut out = vec![init; outer * inner];
+    if inner == 1 {
+        for (row, acc) in out.iter_mut().enumerate() {
+            for at in (0..n).step_by(BLOCK) {
+                let part = &mut block[..BLOCK.min(n - at)];
+                L::load(t, row * n + at, part);
+                *acc = combine.fold(*acc, part);
+            }
+        }
+        return out;
+    }
+    for (o, accs) in out.chunks_exact_mut(inner.max(1)).enumerate() {
+        for row in 0..n {
+            let start = (o * n + row) * inner;
+            for (accs, at) in accs.chunks_mut(BLOCK).zip((0..inner).step_by(BLOCK)) {
+                let part = &mut block[..accs.len()];
+                L::load(t, start + at, part);
+                accs.iter_mut().zip(&*part).for_each(|(acc, x)| *acc = combine.join(*acc, *x));
+            }
+        }
+    }
+    out
+}
+
+/// Folds what lies under each window; padding is skipped.
+pub(crate) fn reduce_window(
+    callee: &mut Callee<'_, '_>,
+    arrays: &[impl Deref<Target = Tensor>],
     inits: &[Scalar],
     window: &[WindowDim],
 ) -> Outcome<Vec<Tensor>> {
     let Some(first) = arrays.first() else { return Ok(Vec::new()) };
-    let mut results = Vec::new();
-    let mut fault = None;
-    let dims = windows(&first.dims, window, |_, places| {
-        // Padding adds nothing: skipping it gives the same fold as folding the initial value in.
-        let inside: Vec<Option<usize>> = places.iter().copied().filter(Option::is_some).collect();
-        match fold(machine, region, arrays, inits, &inside) {
-            Ok(row) => results.push(row),
-            Err(f) => fault = fault.take().or(Some(f)),
-        }
-    });
-    match fault {
-        Some(fault) => Err(fault),
-        None => Ok(collect(arrays, &dims, results)),
-    }
-}
-
-/// Scatters each source element to the element that its window selects.
-pub(crate) fn select_and_scatter<'m>(
-    machine: &mut Machine<'m>,
-    (select, scatter): (&Region<'m>, &Region<'m>),
-    a: &Tensor,
-    source: &Tensor,
-    init: Scalar,
-    window: &[WindowDim],
-) -> Outcome<Tensor> {
-    let mut out = Tensor::new(a.ty, a.dims.clone(), Data::filled(a.ty, init, a.data.len()));
-    let mut chosen = Vec::new();
-    let mut fault = None;
-    windows(&a.dims, window, |_, places| {
-        let mut best: Option<usize> = None;
-        for p in places.iter().flatten() {
-            let keep = match best {
-                None => Ok(false),
-                Some(b) => select.call(machine, &[a.data.get(b), a.data.get(*p)]).map(|r| r[0].is_true()),
-            };
-            match keep {
-                Ok(true) => {}
-                Ok(false) => best = Some(*p),
-                Err(f) => fault = fault.take().or(Some(f)),
+    let windows = Windows::new(&first.dims, window);
+    if let ([a], [init]) = (arrays, inits) {
+        let done = with_lane!(a.ty, L => match Combine::<L>::of(callee.region.known, a.ty) {
+            Some(combine) => {
+                let values = lanes::all::<L>(a);
+                let folded = sweep(callee, &windows, window, L::of(*init), |_, acc, dims, step, base| {
+                    Ok(fold_box(&combine, acc, &values, dims, step, base))
+                })?;
+                Some(lanes::tensor(a.ty, windows.dims.clone(), &folded))
             }
-        }
-        chosen.push(best);
-    });
-    if let Some(fault) = fault {
-        return Err(fault);
-    }
-    for (i, place) in chosen.into_iter().enumerate() {
-        if let Some(p) = place {
-            let row = scatter.call(machine, &[out.data.get(p), source.data.get(i)])?;
-            out.data.set(p, row[0]);
+            None => None,
+        });
+        if let Some(done) = done {
+            return Ok(vec![done]);
         }
     }
-    Ok(out)
+    let folded = sweep(callee, &windows, window, inits.to_vec(), |callee, acc, dims, step, base| {
+        let places = super::places::Places { base, step: step.to_vec() }.list(dims);
+        fold_any(callee, arrays, acc, places.into_iter())
+    })?;
+    let column = |k: usize| folded.iter().map(|row| row[k]).collect::<Vec<_>>();
+    Ok((0..arrays.len()).map(|k| of_scalars(arrays[k].ty, windows.dims.clone(), &column(k))).collect())
 }
 
-/// Sorts along `d`, stably, by a comparator that gets a pair of scalars for each array. A comparator that is no order
-/// (a plain `<` on NaNs) still ends: merge sort asks each question once.
-pub(crate) fn sort<'m>(
-    machine: &mut Machine<'m>,
-    region: &Region<'m>,
-    arrays: &[Tensor],
-    d: usize,
-) -> Outcome<Vec<Tensor>> {
-    let Some(first) = arrays.first() else { return Ok(Vec::new()) };
-    let n = first.dims[d];
-    let step = strides(&first.dims)[d];
-    let mut outer = first.dims.clone();
-    outer[d] = 1;
-    let mut out = arrays.to_vec();
+fn fold_box<L: Lane>(
+    combine: &Combine<L>,
+    mut acc: L,
+    values: &[L],
+    dims: &[usize],
+    step: &[isize],
+    base: isize,
+) -> L {
+    let (Some((&n, outer)), Some(&last)) = (dims.split_last(), step.last()) else {
+        return combine.join(acc, values[base as usize]);
+    };
+    if dims.contains(&0) {
+        return acc;
+    }
     let mut index = vec![0; outer.len()];
-    if n == 0 || first.data.len() == 0 {
+    loop {
+        let at = base + index.iter().zip(step).map(|(i, s)| *i as isize * s).sum::<isize>();
+        if last == 1 {
+            acc = combine.fold(acc, &values[at as usize..at as usize + n]);
+        } else {
+            acc = (0..n as isize).fold(acc, |acc, i| combine.join(acc, values[(at + i * last) as usize]));
+        }
+        if outer.is_empty() || !count_up(&mut index, outer) {
+            return acc;
+        }
+    }
+}
+
+/// The fold of every window. Where only one dimension has windows of more than an element, and a window holds all that
+/// the one before it (or, for operations whose order does not matter, behind it) holds and more, only what is new is
+/// folded in: a running sum then takes one step an element.
+fn sweep<A: Clone>(
+    callee: &mut Callee<'_, '_>,
+    windows: &Windows,
+    window: &[WindowDim],
+    init: A,
+    mut fold: impl FnMut(&mut Callee<'_, '_>, A, &[usize], &[isize], isize) -> Outcome<A>,
+) -> Outcome<Vec<A>> {
+    let total = count(&windows.dims);
+    let mut out = vec![init.clone(); total];
+    if total == 0 {
         return Ok(out);
     }
+    let mut wide = (0..window.len()).filter(|d| window[*d].size > 1);
+    let line = match (wide.next(), wide.next()) {
+        (Some(d), None) => Some(d),
+        _ => None,
+    };
+    let commutes = matches!(callee.region.known, Known::Binary(_));
+    let strides = super::places::strides(&windows.dims);
+    let (mut dims, mut step) = (vec![0; window.len()], vec![0isize; window.len()]);
+    let mut box_under = |at: &[usize], part: Option<(usize, Taps)>| {
+        let base = windows.under(at, part, &mut dims, &mut step);
+        (dims.clone(), step.clone(), base)
+    };
+    let mut index = vec![0; window.len()];
+    let mut outer = windows.dims.clone();
+    if let Some(d) = line {
+        outer[d] = 1;
+    }
     loop {
-        let base: usize = index.iter().zip(strides(&first.dims)).map(|(i, s)| i * s).sum();
-        let mut less = |x: usize, y: usize| -> Outcome<bool> {
-            let pairs =
-                arrays.iter().flat_map(|a| [a.data.get(base + x * step), a.data.get(base + y * step)]);
-            let args: Vec<Scalar> = pairs.collect();
-            Ok(region.call(machine, &args)?[0].is_true())
-        };
-        let order = merge_sort(n, &mut less)?;
-        for (a, o) in arrays.iter().zip(&mut out) {
-            for (to, from) in order.iter().enumerate() {
-                o.data.set(base + to * step, a.data.get(base + from * step));
+        let place: usize = index.iter().zip(&strides).map(|(i, s)| i * s).sum();
+        let Some(d) = line else {
+            let (dims, step, base) = box_under(&index, None);
+            callee.machine.work(count(&dims) as u64 + 1)?;
+            out[place] = fold(callee, init.clone(), &dims, &step, base)?;
+            if !count_up(&mut index, &outer) {
+                return Ok(out);
             }
+            continue;
+        };
+        let n = windows.dims[d];
+        let backward = commutes && n > 1 && grows_backward(windows.taps(d, 0), windows.taps(d, 1));
+        let mut before: Option<(Taps, usize)> = None;
+        for k in 0..n {
+            let at = if backward { n - 1 - k } else { k };
+            index[d] = at;
+            let taps = windows.taps(d, at);
+            let (acc, part) = match &before {
+                Some((b, place))
+                    if !backward && b.first == taps.first && b.count <= taps.count && b.count > 0 =>
+                {
+                    (out[*place].clone(), taps.skip(b.count))
+                }
+                Some((b, place)) if backward && grows_backward(taps, *b) && b.count > 0 => {
+                    (out[*place].clone(), Taps { count: taps.count - b.count, ..taps })
+                }
+                _ => (init.clone(), taps),
+            };
+            let (dims, step, base) = box_under(&index, Some((d, part)));
+            callee.machine.work(count(&dims) as u64 + 1)?;
+            let here = place + at * strides[d];
+            out[here] = fold(callee, acc, &dims, &step, base)?;
+            before = Some((taps, here));
         }
+        index[d] = 0;
         if !count_up(&mut index, &outer) {
             return Ok(out);
         }
     }
 }
 
-fn merge_sort(n: usize, less: &mut impl FnMut(usize, usize) -> Outcome<bool>) -> Outcome<Vec<usize>> {
-    let mut order: Vec<usize> = (0..n).collect();
-    let mut width = 1;
-    while width < n {
-        let mut merged = Vec::with_capacity(n);
-        for run in order.chunks(2 * width) {
-            let (a, b) = run.split_at(width.min(run.len()));
-            let (mut i, mut j) = (0, 0);
-            while i < a.len() && j < b.len() {
-                // The right one goes first only when it is less: equals keep their order.
-                if less(b[j], a[i])? {
-                    merged.push(b[j]);
-                    j += 1;
-                } else {
-                    merged.push(a[i]);
-                    i += 1;
-                }
-            }
-            merged.extend_from_slice(&a[i..]);
-            merged.extend_from_slice(&b[j..]);
-        }
-        order = merged;
-        width *= 2;
-    }
-    Ok(order)
+/// Whether `taps` ends where `next` ends and begins no later.
+fn grows_backward(taps: Taps, next: Taps) -> bool {
+    let end = |t: Taps| t.first + (t.count as isize - 1) * t.step;
+    taps.step == next.step && taps.count >= next.count && end(taps) == end(next)
 }
 
-/// Batch norm: normalises over all dimensions but `feature`.
-pub(crate) fn batch_norm(op: HloOp, args: &[&Tensor], epsilon: f64, feature: usize) -> Option<Vec<Tensor>> {
-    let a = args.first()?;
-    let features = a.dims[feature];
-    let s = strides(&a.dims)[feature];
-    let of = |i: usize| (i / s.max(1)) % features.max(1);
-    let total = a.data.len();
-    let count = total as f64 / features.max(1) as f64;
-    let x = |t: &Tensor, i: usize| t.data.get(i).float();
-    let per_feature = |f: &dyn Fn(usize) -> f64| -> Vec<f64> {
-        let mut rows = vec![Vec::new(); features];
-        for i in 0..total {
-            rows[of(i)].push(f(i));
+/// Scatters each source element to the element that its window selects.
+pub(crate) fn select(
+    callee: &mut Callee<'_, '_>,
+    a: &Tensor,
+    window: &[WindowDim],
+) -> Outcome<Vec<Option<usize>>> {
+    let windows = Windows::new(&a.dims, window);
+    let mut chosen = Vec::with_capacity(count(&windows.dims));
+    let mut index = vec![0; window.len()];
+    let (mut dims, mut step) = (vec![0; window.len()], vec![0isize; window.len()]);
+    if count(&windows.dims) == 0 {
+        return Ok(chosen);
+    }
+    loop {
+        let base = windows.under(&index, None, &mut dims, &mut step);
+        let places = super::places::Places { base, step: step.clone() }.list(&dims);
+        callee.machine.work(places.len() as u64 + 1)?;
+        let mut best: Option<(usize, Scalar)> = None;
+        for p in places {
+            let x = a.get(p);
+            let keep = match best {
+                Some((_, b)) => callee.call_one(&[b, x])?.is_true(),
+                None => false,
+            };
+            if !keep {
+                best = Some((p, x));
+            }
         }
-        rows.iter().map(|r| sum(r)).collect()
-    };
-    let vector = |values: &[f64]| {
-        let data = values.iter().map(|v| crate::array::float::round_to(a.ty, *v)).collect();
-        Tensor::new(a.ty, vec![features], Data::Float(data))
-    };
-    let whole = |f: &dyn Fn(usize) -> f64| {
-        let data = (0..total).map(|i| crate::array::float::round_to(a.ty, f(i))).collect();
-        Tensor::new(a.ty, a.dims.clone(), Data::Float(data))
-    };
-    let column = |t: &Tensor| (0..features).map(|f| x(t, f)).collect::<Vec<f64>>();
-    match op {
-        HloOp::BatchNormTraining => {
-            let [_, scale, offset] = args else { return None };
-            let mean: Vec<f64> = per_feature(&|i| x(a, i)).iter().map(|s| s / count).collect();
-            let variance: Vec<f64> =
-                per_feature(&|i| (x(a, i) - mean[of(i)]).powi(2)).iter().map(|s| s / count).collect();
-            let y = whole(&|i| {
-                let f = of(i);
-                (x(a, i) - mean[f]) / (variance[f] + epsilon).sqrt() * x(scale, f) + x(offset, f)
-            });
-            Some(vec![y, vector(&mean), vector(&variance)])
+        chosen.push(best.map(|(p, _)| p));
+        if !count_up(&mut index, &windows.dims) {
+            return Ok(chosen);
         }
-        HloOp::BatchNormInference => {
-            let [_, scale, offset, mean, variance] = args else { return None };
-            Some(vec![whole(&|i| {
-                let f = of(i);
-                (x(a, i) - x(mean, f)) / (x(variance, f) + epsilon).sqrt() * x(scale, f) + x(offset, f)
-            })])
+    }
+}
+
+/// Adds each source element to the chosen element, by the computation given.
+pub(crate) fn scatter_chosen(
+    callee: &mut Callee<'_, '_>,
+    chosen: &[Option<usize>],
+    a: &Tensor,
+    source: &Tensor,
+    init: Scalar,
+) -> Outcome<Tensor> {
+    let mut out = vec![init; a.data.len()];
+    for (i, place) in chosen.iter().enumerate() {
+        if let Some(p) = *place {
+            out[p] = callee.call_one(&[out[p], source.get(i)])?;
         }
-        _ => {
-            let [_, scale, mean, variance, grad] = args else { return None };
-            let (mean, variance) = (column(mean), column(variance));
-            let by_beta = per_feature(&|i| x(grad, i));
-            let by_gamma =
-                per_feature(&|i| x(grad, i) * (x(a, i) - mean[of(i)]) / (variance[of(i)] + epsilon).sqrt());
-            let dx = whole(&|i| {
-                let f = of(i);
-                let inverse = 1.0 / (variance[f] + epsilon).sqrt();
-                let centred = (x(a, i) - mean[f]) * inverse;
-                x(scale, f) * inverse * (x(grad, i) - by_beta[f] / count - centred * by_gamma[f] / count)
-            });
-            Some(vec![dx, vector(&by_gamma), vector(&by_beta)])
+    }
+    Ok(of_scalars(a.ty, a.dims.clone(), &out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_fold_into_three() {
+        assert_eq!(three(&[2, 3, 4], &[false, true, true]), Some([2, 12, 1]));
+        assert_eq!(three(&[2, 3, 4], &[true, true, false]), Some([1, 6, 4]));
+        assert_eq!(three(&[2, 1, 4], &[true, false, true]), Some([1, 8, 1]));
+        assert_eq!(three(&[2, 3, 4], &[true, false, true]), None);
+    }
+
+    #[test]
+    fn a_sum_rounds_once_and_a_product_at_each_step() {
+        let sum = Combine::<f64>::of(Known::Binary(HloOp::Add), HloType::Bf16);
+        let total = sum.map(|c| c.fold(0.0, &vec![1.0; 1000]).fit(HloType::Bf16));
+        assert_eq!(total, Some(1000.0), "in bf16 it would stop at 256");
+        let product = Combine::<f64>::of(Known::Binary(HloOp::Multiply), HloType::F32);
+        let of = product.map(|c| c.fold(1.0, &[1e30, 1e30, 1e-30]));
+        assert_eq!(of, Some(f64::INFINITY));
+    }
+
+    #[test]
+    fn columns_and_rows_agree() {
+        let values: Vec<f64> = (0..2 * 700 * 3).map(|i| f64::from(i % 11)).collect();
+        let t = lanes::tensor(HloType::F32, vec![2, 700, 3], &values);
+        let Some(max) = Combine::<f64>::of(Known::Binary(HloOp::Maximum), HloType::F32) else { return };
+        let Some(add) = Combine::<f64>::of(Known::Binary(HloOp::Add), HloType::F32) else { return };
+        for combine in [max, add] {
+            let direct = columns(&t, [2, 700, 3], 0.0, &combine);
+            let turned = columns(&transpose(&t, &[0, 2, 1]), [6, 700, 1], 0.0, &combine);
+            assert_eq!(direct, turned);
         }
     }
 }

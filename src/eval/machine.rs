@@ -1,21 +1,30 @@
 //! The machine: frames on an explicit stack, so that calls, loops and branches may nest as deep as they like. Every
-//! instruction executed counts against the step limit. A value is dropped after its last use, which is also what lets
-//! dynamic-update-slice write in place.
+//! instruction executed counts against the step limit, and so does the work of kernels. A value is dropped after its
+//! last use, an element of a tuple when nobody reads it any more: that is what lets dynamic-update-slice write in place.
 
-use super::tensor::Value;
-use super::{Limits, Outcome};
+use super::region::Region;
+use super::tensor::{Meter, Value};
+use super::{Limits, Outcome, dispatch};
 use murre_components::diag::{Diagnostic, codes::eval};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, Shape};
 use murre_components::ids::{CompId, HloId};
+use std::rc::Rc;
 
 /// Per-element computations may call per-element computations this deep.
 const MAX_DEPTH: u32 = 32;
+
+/// Elementary operations of a kernel (a multiplication of a dot, an element moved) that count as one step.
+const WORK_OF_A_STEP: u64 = 64;
+
+const TOO_LARGE: &str = "the value is larger than the evaluator's memory limit";
 
 /// What to do with a finished frame's result.
 enum Then {
     /// It is the value of the caller's instruction.
     Store,
+    /// It is the result of an asynchronous call with these operands.
+    Wrap(Vec<Value>),
     /// It decides whether the loop goes on with this carry.
     Decide(Value),
     /// It is the loop's next carry.
@@ -26,39 +35,60 @@ struct Frame {
     computation: CompId,
     /// Position of the next instruction.
     next: usize,
-    values: Vec<Option<Value>>,
+    values: Vec<Value>,
     args: Vec<Value>,
     then: Then,
+}
+
+/// What is known of an instruction before it runs.
+#[derive(Clone, Copy, Default)]
+struct Plan {
+    /// Its position in its computation.
+    position: u32,
+    /// Position of its last user; `u32::MAX` for roots.
+    last_use: u32,
+    /// Bytes of its result, if it makes one.
+    bytes: u64,
+    /// Elements of its largest array.
+    elements: u64,
+    /// A get-tuple-element after which nobody reads this element of the tuple.
+    takes: bool,
 }
 
 /// Runs the computations of one verified module.
 pub(crate) struct Machine<'m> {
     pub module: &'m HloModule,
     pub limits: Limits,
+    /// Bytes of all values that live.
+    pub meter: Meter,
     steps: u64,
+    /// Work that is not yet a whole step.
+    work: u64,
     depth: u32,
-    /// Position of each instruction in its computation.
-    position: Vec<u32>,
-    /// Position of each instruction's last user; `u32::MAX` for roots.
-    last_use: Vec<u32>,
+    plans: Vec<Plan>,
+    constants: Vec<Option<Value>>,
+    regions: Vec<Option<Rc<Region>>>,
+    /// Value slots of finished frames, to be used again.
+    spare: Vec<Vec<Value>>,
     /// The instruction being executed, for diagnostics.
     at: HloId,
 }
 
 impl<'m> Machine<'m> {
     pub fn new(module: &'m HloModule, limits: Limits) -> Self {
-        let mut position = vec![0; module.len()];
-        let mut last_use = vec![0; module.len()];
-        for c in &module.computations {
-            for (i, id) in c.instructions.iter().enumerate() {
-                position[id.index()] = i as u32;
-                for operand in module.inst(id).operands() {
-                    last_use[operand.index()] = i as u32;
-                }
-            }
-            last_use[c.root.index()] = u32::MAX;
+        Machine {
+            module,
+            limits,
+            meter: Meter::default(),
+            steps: 0,
+            work: 0,
+            depth: 0,
+            plans: plans(module),
+            constants: vec![None; module.len()],
+            regions: vec![None; module.computations.len()],
+            spare: Vec::new(),
+            at: HloId::new(0),
         }
-        Machine { module, limits, steps: 0, depth: 0, position, last_use, at: HloId::new(0) }
     }
 
     /// Counts executed instructions.
@@ -74,6 +104,14 @@ impl<'m> Machine<'m> {
         Err(Box::new(fault.help("if the loop does end, raise the limit")))
     }
 
+    /// Counts elementary operations of a kernel.
+    pub fn work(&mut self, operations: u64) -> Outcome<()> {
+        self.work = self.work.saturating_add(operations);
+        let steps = self.work / WORK_OF_A_STEP;
+        self.work %= WORK_OF_A_STEP;
+        if steps == 0 { Ok(()) } else { self.count(steps) }
+    }
+
     pub fn fault(&self, code: murre_components::diag::Code, what: impl Into<String>) -> Diagnostic {
         let inst = self.module.inst(self.at);
         Diagnostic::error(code, what).on(inst.name()).from_source(inst.source()).ordered(self.at.0)
@@ -83,6 +121,13 @@ impl<'m> Machine<'m> {
     pub fn unsupported_here(&self, what: &str) -> Box<Diagnostic> {
         let shape = self.module.inst(self.at).shape().to_string();
         Box::new(self.fault(&eval::EVAL_UNSUPPORTED, format!("{what} of {shape} is not computed")))
+    }
+
+    /// The computation that an instruction calls, compiled once.
+    pub fn region(&mut self, computation: CompId) -> Rc<Region> {
+        let module = self.module;
+        let slot = &mut self.regions[computation.index()];
+        slot.get_or_insert_with(|| Rc::new(Region::new(module, computation))).clone()
     }
 
     /// Runs a computation for one element of an outer one.
@@ -99,9 +144,11 @@ impl<'m> Machine<'m> {
         result
     }
 
-    fn frame(&self, computation: CompId, args: Vec<Value>, then: Then) -> Frame {
+    fn frame(&mut self, computation: CompId, args: Vec<Value>, then: Then) -> Frame {
         let n = self.module.comp(computation).instructions.len();
-        Frame { computation, next: 0, values: vec![None; n], args, then }
+        let mut values = self.spare.pop().unwrap_or_default();
+        values.resize(n, Value::Token);
+        Frame { computation, next: 0, values, args, then }
     }
 
     /// Runs a computation.
@@ -111,115 +158,240 @@ impl<'m> Machine<'m> {
             let Some(frame) = stack.last_mut() else { return Ok(Value::Token) };
             let c = self.module.comp(frame.computation);
             let Some(id) = c.instructions.get(frame.next) else {
-                let root = self.position[c.root.index()] as usize;
-                let result = frame.values[root].take().unwrap_or(Value::Token);
-                let Some(done) = stack.pop() else { return Ok(result) };
+                let root = self.plans[c.root.index()].position as usize;
+                let result = std::mem::take(&mut frame.values[root]);
+                let Some(mut done) = stack.pop() else { return Ok(result) };
+                done.values.clear();
+                self.spare.push(done.values);
                 let Some(caller) = stack.last_mut() else { return Ok(result) };
-                let calling = &self.module.comp(caller.computation).instructions;
-                let Some(at) = calling.get(caller.next) else { return Ok(result) };
-                let inst = self.module.inst(at);
-                match done.then {
-                    Then::Store => {
-                        caller.values[caller.next] = Some(result);
-                        caller.next += 1;
-                    }
-                    Then::Repeat => {
-                        let frame = self.frame(inst.called()[1], vec![result.clone()], Then::Decide(result));
-                        stack.push(frame);
-                    }
-                    Then::Decide(carry) => {
-                        if matches!(&result, Value::Array(a) if a.first().is_true()) {
-                            let frame = self.frame(inst.called()[0], vec![carry], Then::Repeat);
-                            stack.push(frame);
-                        } else {
-                            caller.values[caller.next] = Some(carry);
-                            caller.next += 1;
-                        }
-                    }
+                if let Some(frame) = self.resume(caller, done.then, result) {
+                    stack.push(frame);
                 }
                 continue;
             };
             self.at = id;
             self.count(1)?;
             let inst = self.module.inst(id);
-            self.check_size(inst)?;
-            let mut operands = Self::operands(&self.last_use, &self.position, inst, frame);
-            match inst.op {
-                HloOp::Parameter => {
-                    let number = match inst.attrs() {
-                        Attrs::Parameter { number } => *number as usize,
-                        _ => 0,
-                    };
-                    let value = frame.args.get_mut(number).map(|a| std::mem::replace(a, Value::Token));
-                    frame.values[frame.next] = value;
-                    frame.next += 1;
-                }
-                HloOp::Call | HloOp::Fusion => {
-                    let frame = self.frame(inst.called()[0], operands, Then::Store);
-                    stack.push(frame);
-                }
-                HloOp::While => {
-                    let carry = operands.pop().unwrap_or(Value::Token);
-                    let frame = self.frame(inst.called()[1], vec![carry.clone()], Then::Decide(carry));
-                    stack.push(frame);
-                }
-                HloOp::Conditional => {
-                    let n = inst.called().len();
-                    let branch = match operands.first() {
-                        Some(Value::Array(a)) if a.ty == HloType::Pred => usize::from(!a.first().is_true()),
-                        // An index outside the branches takes the last one.
-                        Some(Value::Array(a)) => {
-                            usize::try_from(a.first().int()).map_or(n - 1, |i| i.min(n - 1))
-                        }
-                        _ => n - 1,
-                    };
-                    let arg = operands.swap_remove(1 + branch);
-                    let frame = self.frame(inst.called()[branch], vec![arg], Then::Store);
-                    stack.push(frame);
-                }
-                _ => {
-                    let value = self.compute(inst, operands)?;
-                    frame.values[frame.next] = Some(value);
-                    frame.next += 1;
-                }
+            if let Some(called) = self.execute(id, inst, frame)? {
+                stack.push(called);
             }
         }
     }
 
-    /// The operands; one that nobody uses later leaves its frame.
-    fn operands(last_use: &[u32], position: &[u32], inst: HloInst<'_>, frame: &mut Frame) -> Vec<Value> {
+    /// Goes on with a result of a called frame: perhaps in another one.
+    fn resume(&mut self, caller: &mut Frame, then: Then, result: Value) -> Option<Frame> {
+        let id = self.module.comp(caller.computation).instructions.get(caller.next)?;
+        let inst = self.module.inst(id);
+        let value = match then {
+            Then::Store => result,
+            Then::Wrap(operands) => {
+                let mut parts = vec![Value::Tuple(operands), result];
+                if let Shape::Tuple(shapes) = inst.shape() {
+                    parts.resize(shapes.len().max(2), Value::Token);
+                }
+                Value::Tuple(parts)
+            }
+            Then::Repeat => {
+                return Some(self.frame(inst.called()[1], vec![result.clone()], Then::Decide(result)));
+            }
+            Then::Decide(carry) => {
+                if result.tensor().is_some_and(|a| a.first().is_true()) {
+                    return Some(self.frame(inst.called()[0], vec![carry], Then::Repeat));
+                }
+                carry
+            }
+        };
+        caller.values[caller.next] = value;
+        caller.next += 1;
+        None
+    }
+
+    /// Executes one instruction: stores its value and steps on, or gives the frame that it calls.
+    fn execute(&mut self, id: HloId, inst: HloInst<'m>, frame: &mut Frame) -> Outcome<Option<Frame>> {
+        let value = match inst.op {
+            HloOp::Parameter => {
+                let Attrs::Parameter { number } = inst.attrs() else {
+                    return Err(self.unsupported_here("this"));
+                };
+                frame.args.get_mut(*number as usize).map(std::mem::take).unwrap_or_default()
+            }
+            HloOp::GetTupleElement => self.part(id, inst, frame)?,
+            HloOp::Constant => self.constant(id, inst)?,
+            HloOp::Call | HloOp::Fusion => {
+                let operands = self.operands(inst, frame);
+                return Ok(Some(self.frame(inst.called()[0], operands, Then::Store)));
+            }
+            HloOp::AsyncStart if !inst.called().is_empty() => {
+                let operands = self.operands(inst, frame);
+                return Ok(Some(self.frame(inst.called()[0], operands.clone(), Then::Wrap(operands))));
+            }
+            HloOp::While => {
+                let carry = self.operands(inst, frame).pop().unwrap_or_default();
+                return Ok(Some(self.frame(inst.called()[1], vec![carry.clone()], Then::Decide(carry))));
+            }
+            HloOp::Conditional => {
+                let mut operands = self.operands(inst, frame);
+                let n = inst.called().len();
+                let branch = match operands.first().and_then(Value::tensor) {
+                    Some(a) if a.ty == HloType::Pred => usize::from(!a.first().is_true()),
+                    // An index outside the branches takes the last one.
+                    Some(a) => usize::try_from(a.first().int()).map_or(n - 1, |i| i.min(n - 1)),
+                    None => n - 1,
+                };
+                let arg = operands.swap_remove(1 + branch);
+                return Ok(Some(self.frame(inst.called()[branch], vec![arg], Then::Store)));
+            }
+            _ => {
+                self.check_size(id, inst)?;
+                self.work(inst.operands().len() as u64)?;
+                let operands = self.operands(inst, frame);
+                let value = self.compute(inst, operands)?;
+                // What was to be made in place may have been copied after all.
+                if self.meter.get() > self.limits.bytes {
+                    return Err(Box::new(self.too_much(inst)));
+                }
+                value
+            }
+        };
+        frame.values[frame.next] = value;
+        frame.next += 1;
+        Ok(None)
+    }
+
+    /// The operands; those that nobody uses later leave their frame.
+    fn operands(&self, inst: HloInst<'_>, frame: &mut Frame) -> Vec<Value> {
         let here = frame.next as u32;
-        let mut values = Vec::with_capacity(inst.operands().len());
-        for (i, o) in inst.operands().iter().enumerate() {
-            let slot = &mut frame.values[position[o.index()] as usize];
-            let last = last_use[o.index()] == here && !inst.operands()[i + 1..].contains(o);
-            values.push(if last { slot.take() } else { slot.clone() }.unwrap_or(Value::Token));
+        let plan = |o: &HloId| &self.plans[o.index()];
+        let slots = |o: &HloId| plan(o).position as usize;
+        // Nearly always each operand stands there once, and is then taken without a copy.
+        if let [one] = inst.operands() {
+            let slot = &mut frame.values[slots(one)];
+            return vec![if plan(one).last_use == here { std::mem::take(slot) } else { slot.clone() }];
+        }
+        let values: Vec<Value> = inst.operands().iter().map(|o| frame.values[slots(o)].clone()).collect();
+        for o in inst.operands().iter().filter(|o| plan(o).last_use == here) {
+            frame.values[slots(o)] = Value::Token;
         }
         values
     }
 
-    fn check_size(&self, inst: HloInst<'_>) -> Outcome<()> {
-        use HloOp::*;
-        if matches!(inst.op, Parameter | Tuple | GetTupleElement | While | Call | Conditional | Copy) {
-            return Ok(());
-        }
-        // A window is walked element by element, padding included.
-        let window = match inst.attrs() {
-            Attrs::Window(w) | Attrs::Convolution { window: w, .. } => w.as_slice(),
-            _ => &[],
+    /// An element of a tuple, taken out of it after its last use.
+    fn part(&mut self, id: HloId, inst: HloInst<'_>, frame: &mut Frame) -> Outcome<Value> {
+        let (Attrs::GetTupleElement { index }, [operand]) = (inst.attrs(), inst.operands()) else {
+            return Err(self.unsupported_here("this"));
         };
-        let volume = window.iter().fold(1u64, |n, w| n.saturating_mul(w.size.max(0) as u64));
-        let leaves = inst.shape().leaves().into_iter().filter_map(|s| s.array());
-        let elements = leaves.map(|a| a.elements()).fold(volume, u64::max);
-        if elements <= self.limits.elements {
+        let tuple = self.plans[operand.index()];
+        let slot = &mut frame.values[tuple.position as usize];
+        let value = match slot {
+            Value::Tuple(parts) => match parts.get_mut(*index as usize) {
+                Some(part) if self.plans[id.index()].takes => std::mem::take(part),
+                Some(part) => part.clone(),
+                None => Value::Token,
+            },
+            _ => Value::Token,
+        };
+        if tuple.last_use == frame.next as u32 {
+            *slot = Value::Token;
+        }
+        Ok(value)
+    }
+
+    /// A constant, decoded once.
+    fn constant(&mut self, id: HloId, inst: HloInst<'_>) -> Outcome<Value> {
+        if self.constants[id.index()].is_none() {
+            self.check_size(id, inst)?;
+            let Attrs::Constant(literal) = inst.attrs() else { return Err(self.unsupported_here("this")) };
+            self.constants[id.index()] = Some(dispatch::value_of_literal(literal, &self.meter));
+        }
+        Ok(self.constants[id.index()].clone().unwrap_or_default())
+    }
+
+    /// Whether the result may be made at all.
+    fn check_size(&self, id: HloId, inst: HloInst<'_>) -> Outcome<()> {
+        let Plan { bytes, elements, .. } = self.plans[id.index()];
+        let live = self.meter.get().saturating_add(bytes);
+        if elements <= self.limits.elements && live <= self.limits.bytes {
             return Ok(());
         }
-        let fault =
-            self.fault(&eval::EVAL_TOO_LARGE, "the value is larger than the evaluator's memory limit");
-        Err(Box::new(
-            fault
-                .found(inst.shape().to_string())
-                .expected(format!("at most {} elements", self.limits.elements)),
-        ))
+        if elements <= self.limits.elements {
+            return Err(Box::new(self.too_much(inst)));
+        }
+        let fault = self.fault(&eval::EVAL_TOO_LARGE, TOO_LARGE).found(inst.shape().to_string());
+        Err(Box::new(fault.expected(format!("at most {} elements", self.limits.elements))))
+    }
+
+    fn too_much(&self, inst: HloInst<'_>) -> Diagnostic {
+        let fault = self.fault(&eval::EVAL_TOO_LARGE, TOO_LARGE).found(inst.shape().to_string());
+        fault.expected(format!("at most {} bytes of values at a time", self.limits.bytes))
+    }
+}
+
+/// The plans of all instructions.
+fn plans(module: &HloModule) -> Vec<Plan> {
+    use HloOp::*;
+    let mut plans = vec![Plan::default(); module.len()];
+    for c in &module.computations {
+        for (i, id) in c.instructions.iter().enumerate() {
+            let inst = module.inst(id);
+            plans[id.index()].position = i as u32;
+            for operand in inst.operands() {
+                plans[operand.index()].last_use = i as u32;
+            }
+            // These make no array of their own.
+            if matches!(inst.op, Parameter | Tuple | GetTupleElement | While | Call | Conditional | Copy) {
+                continue;
+            }
+            // These mostly are their first operand.
+            let in_place = matches!(
+                inst.op,
+                DynamicUpdateSlice | Scatter | Reshape | DynamicReshape | BitcastConvert | SetDimensionSize
+            );
+            let plan = &mut plans[id.index()];
+            each_array(inst.shape(), &mut |a| {
+                plan.elements = plan.elements.max(a.elements());
+                let bytes = a.elements().saturating_mul(a.ty.bytes() as u64);
+                plan.bytes = plan.bytes.saturating_add(if in_place { 0 } else { bytes });
+            });
+        }
+        plans[c.root.index()].last_use = u32::MAX;
+        takers(module, c, &mut plans);
+    }
+    plans
+}
+
+fn each_array(shape: &Shape, visit: &mut impl FnMut(&murre_components::hlo::ArrayShape)) {
+    match shape {
+        Shape::Array(a) => visit(a),
+        Shape::Tuple(_) => shape.leaves().iter().filter_map(|s| s.array()).for_each(visit),
+        _ => {}
+    }
+}
+
+/// Finds the get-tuple-elements after which nobody reads their element: no such one follows, and no use of the whole
+/// tuple.
+fn takers(module: &HloModule, c: &murre_components::hlo::Computation, plans: &mut [Plan]) {
+    // For each tuple, by the position of its instruction: which elements are read later; `None`: the whole of it.
+    let mut read: Vec<Option<Vec<bool>>> = vec![Some(Vec::new()); c.instructions.len()];
+    read[plans[c.root.index()].position as usize] = None;
+    for id in c.instructions.iter().rev() {
+        let inst = module.inst(id);
+        let Attrs::GetTupleElement { index } = inst.attrs() else {
+            for o in inst.operands() {
+                read[plans[o.index()].position as usize] = None;
+            }
+            continue;
+        };
+        let Some(operand) = inst.operands().first() else { continue };
+        let arity = match module.inst(*operand).shape() {
+            Shape::Tuple(parts) => parts.len(),
+            _ => 0,
+        };
+        if let Some(later) = &mut read[plans[operand.index()].position as usize] {
+            later.resize(arity, false);
+            if let Some(flag) = later.get_mut(*index as usize) {
+                plans[id.index()].takes = !*flag;
+                *flag = true;
+            }
+        }
     }
 }

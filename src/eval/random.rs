@@ -1,6 +1,6 @@
 //! rng-bit-generator: Threefry-2x32 and Philox-4x32 as XLA expands them. Facts: `spec/hlo.md 7`.
 
-use super::tensor::{count_up, strides};
+use super::places::{count, count_up, strides};
 
 /// 20 rounds of Threefry-2x32.
 fn threefry([k0, k1]: [u32; 2], [mut x, mut y]: [u32; 2]) -> [u32; 2] {
@@ -37,13 +37,15 @@ fn halves(word: u64) -> [u32; 2] {
 
 /// `n` values of `bits` bits and the new state; `algorithm` as in the proto (0 default, 1 three_fry, 2 philox).
 pub(crate) fn bits(algorithm: u8, state: &[u64], bits: u32, dims: &[usize]) -> (Vec<u64>, Vec<u64>) {
-    let n: usize = dims.iter().product();
+    let n = count(dims);
     let key = halves(state.first().copied().unwrap_or(0));
-    if algorithm == 1 || algorithm == 0 && state.len() == 2 {
+    // The default of XLA:CPU is Philox.
+    if algorithm == 1 {
         return three_fry_bits(key, state, bits, dims);
     }
-    let mut counter =
-        u128::from(state.get(1).copied().unwrap_or(0)) | u128::from(state.get(2).copied().unwrap_or(0)) << 64;
+    // A state of two words has the key in the counter's upper half too, as XLA reads it.
+    let word = |i: usize| u128::from(state.get(i).or(state.first()).copied().unwrap_or(0));
+    let mut counter = word(1) | word(2) << 64;
     let mut words = Vec::new();
     let wanted = if bits == 64 { 2 * n } else { n };
     while words.len() < wanted {
@@ -65,7 +67,7 @@ pub(crate) fn bits(algorithm: u8, state: &[u64], bits: u32, dims: &[usize]) -> (
 fn three_fry_bits(key: [u32; 2], state: &[u64], bits: u32, dims: &[usize]) -> (Vec<u64>, Vec<u64>) {
     let start = state.get(1).copied().unwrap_or(0);
     let words = |i: u64| threefry(key, halves(start.wrapping_add(i)));
-    let n: usize = dims.iter().product();
+    let n = count(dims);
     if bits == 64 {
         let values = (0..n as u64).map(words).map(|[x, y]| u64::from(x) | u64::from(y) << 32).collect();
         return (values, vec![state.first().copied().unwrap_or(0), start.wrapping_add(n as u64)]);
@@ -86,7 +88,7 @@ fn three_fry_bits(key: [u32; 2], state: &[u64], bits: u32, dims: &[usize]) -> (V
         values.push(u64::from(words(counter as u64)[split.map_or(0, |d| index[d] % 2)]));
         count_up(&mut index, dims);
     }
-    let used: usize = half.iter().product();
+    let used = count(&half);
     (values, vec![state.first().copied().unwrap_or(0), start.wrapping_add(used as u64)])
 }
 

@@ -1,132 +1,189 @@
-//! Computations called per element (reductions, sorts, scatters, maps): compiled once per call site to a list of scalar
-//! steps. What does not fit that form (an inner loop, an array) is run by the machine itself, one level deeper.
+//! Computations called per element (reductions, sorts, scatters, maps): compiled once to a scalar [`Program`], calls
+//! inside them inlined. What does not fit that form (a loop, an array, complex numbers) is run by the machine itself,
+//! one level deeper.
 
 use super::Outcome;
+use super::dispatch::rule_of;
 use super::machine::Machine;
-use super::scalar::{apply, binary};
-use super::tensor::{Scalar, Tensor, Value, from_bits};
+use super::program::{Program, Reg, bits};
+use super::scalar::Rule;
+use super::tensor::{Scalar, Tensor, Value, of_scalars};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloModule, HloOp, Literal};
-use murre_components::ids::CompId;
-use std::sync::Arc;
+use murre_components::hlo::{Attrs, Direction, HloModule, HloOp, Literal, Shape};
+use murre_components::ids::{CompId, HloId};
+use std::rc::Rc;
 
-enum Step<'m> {
-    Parameter(usize),
-    Constant(Scalar),
-    Apply { op: HloOp, attrs: &'m Attrs, from: HloType, to: HloType, args: Vec<usize> },
-    Tuple,
+/// What kernels know of a computation without running it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Known {
+    /// One operation on its two parameters, the order of which does not matter.
+    Binary(HloOp),
+    /// It compares its first two parameters, in this order.
+    Compare { direction: Direction, total: bool },
+    /// It gives its second parameter.
+    Second,
+    /// Nothing.
+    Nothing,
 }
 
-/// A called computation, ready to be run on scalars.
-pub(crate) struct Region<'m> {
+/// Calls inside a computation that are inlined, one inside the other.
+const MAX_INLINE: u32 = 16;
+
+/// Instructions of a computation that is compiled.
+const MAX_INSTRUCTIONS: usize = 2048;
+
+/// A called computation.
+pub(crate) struct Region {
     computation: CompId,
-    parameter_types: Vec<HloType>,
-    steps: Option<Vec<Step<'m>>>,
-    results: Vec<usize>,
-    /// The one operation of a computation that just combines its two parameters.
-    pub combiner: Option<HloOp>,
+    parameters: Vec<HloType>,
+    pub program: Option<Program>,
+    pub known: Known,
 }
 
-impl<'m> Region<'m> {
-    pub fn new(module: &'m HloModule, computation: CompId) -> Self {
+impl Region {
+    pub fn new(module: &HloModule, computation: CompId) -> Self {
         let c = module.comp(computation);
         let types =
             c.parameters.iter().filter_map(|p| module.inst(*p).shape().array().map(|a| a.ty)).collect();
-        let mut region =
-            Region { computation, parameter_types: types, steps: None, results: Vec::new(), combiner: None };
-        region.steps = region.compile(module);
-        let root = module.inst(c.root);
-        let simple = root.operands().len() == 2
-            && root.operands()[0] != root.operands()[1]
-            && root.operands().iter().all(|o| c.parameters.contains(o))
-            && c.parameters.len() == 2;
-        use HloOp::*;
-        if simple && matches!(root.op, Add | Multiply | Maximum | Minimum | And | Or | Xor) {
-            region.combiner = Some(root.op);
-        }
-        region
+        let known = known(module, computation);
+        Region { computation, parameters: types, program: compile(module, computation), known }
     }
+}
 
-    fn compile(&mut self, module: &'m HloModule) -> Option<Vec<Step<'m>>> {
-        let c = module.comp(self.computation);
-        let mut steps = Vec::new();
-        for id in c.instructions.iter() {
-            let inst = module.inst(id);
-            let args: Option<Vec<usize>> =
-                inst.operands().iter().map(|o| c.instructions.position(*o)).collect();
-            let args = args?;
-            if inst.op == HloOp::Tuple && id == c.root {
-                self.results = args;
-                steps.push(Step::Tuple);
-                continue;
+/// Recognises computations of one instruction.
+fn known(module: &HloModule, computation: CompId) -> Known {
+    let c = module.comp(computation);
+    let root = module.inst(c.root);
+    if c.parameters.len() == 2 && c.parameters[1] == c.root {
+        return Known::Second;
+    }
+    let [a, b] = root.operands() else { return Known::Nothing };
+    match (rule_of(root.op, root.attrs()), c.parameters.as_slice()) {
+        (Some(Rule::Compare { direction, total }), [p, q, ..]) if a == p && b == q => {
+            Known::Compare { direction, total }
+        }
+        (Some(Rule::Plain(op)), [p, q]) if a != b && [a, b].iter().all(|x| [p, q].contains(x)) => {
+            use HloOp::*;
+            let commutes = matches!(op, Add | Multiply | Maximum | Minimum | And | Or | Xor);
+            if commutes { Known::Binary(op) } else { Known::Nothing }
+        }
+        _ => Known::Nothing,
+    }
+}
+
+fn compile(module: &HloModule, computation: CompId) -> Option<Program> {
+    let mut program = Program::default();
+    let c = module.comp(computation);
+    let mut parameters = Vec::new();
+    for p in &c.parameters {
+        let shape = module.inst(*p).shape().array().filter(|a| a.rank() == 0)?;
+        parameters.push(program.register(shape.ty, Scalar::Int(0))?);
+    }
+    program.results = inline(module, computation, &parameters, &mut program, 0)?;
+    Some(program)
+}
+
+/// Appends a computation to a program. Gives the registers of its result.
+fn inline(
+    module: &HloModule,
+    computation: CompId,
+    parameters: &[Reg],
+    program: &mut Program,
+    depth: u32,
+) -> Option<Vec<Reg>> {
+    let c = module.comp(computation);
+    if c.instructions.len() > MAX_INSTRUCTIONS {
+        return None;
+    }
+    // Registers stand for scalars and flat tuples of them.
+    let is_array = |o: &HloId| module.inst(*o).shape().array().is_some();
+    let is_flat = |o: &HloId| match module.inst(*o).shape() {
+        Shape::Tuple(parts) => parts.iter().all(|p| p.array().is_some()),
+        _ => false,
+    };
+    let mut values: Vec<(HloId, Vec<Reg>)> = Vec::with_capacity(c.instructions.len());
+    for id in c.instructions.iter() {
+        let inst = module.inst(id);
+        let find = |o: &HloId| values.iter().rev().find(|(v, _)| v == o).map(|(_, regs)| regs.as_slice());
+        let mut args = Vec::with_capacity(inst.operands().len());
+        for o in inst.operands() {
+            args.extend_from_slice(find(o)?);
+        }
+        let result = match (inst.op, inst.attrs()) {
+            (_, Attrs::Parameter { number }) => vec![*parameters.get(*number as usize)?],
+            (HloOp::Tuple | HloOp::Copy, _) => args,
+            (HloOp::GetTupleElement, Attrs::GetTupleElement { index })
+                if inst.operands().iter().all(is_flat) =>
+            {
+                vec![*args.get(*index as usize)?]
             }
-            let shape = inst.shape().array().filter(|a| a.rank() == 0)?;
-            steps.push(match (inst.attrs(), inst.op) {
-                (Attrs::Parameter { number }, _) => Step::Parameter(*number as usize),
-                (Attrs::Constant(value), _) => match &**value {
-                    Literal::Array { shape, data } => Step::Constant(from_bits(shape.ty, data)),
-                    Literal::Tuple(_) => return None,
-                },
-                (_, op) if super::is_elementwise(op) => {
-                    let from = module.inst(*inst.operands().first()?).shape().array()?.ty;
-                    // A select's first operand is its selector; its own type is the second's.
-                    let from = if op == HloOp::Select { shape.ty } else { from };
-                    Step::Apply { op, attrs: inst.attrs(), from, to: shape.ty, args }
+            (HloOp::Call, _) if depth < MAX_INLINE && inst.operands().iter().all(is_array) => {
+                inline(module, *inst.called().first()?, &args, program, depth + 1)?
+            }
+            (_, attrs) => {
+                let shape = inst.shape().array().filter(|a| a.rank() == 0)?;
+                match attrs {
+                    Attrs::Constant(value) => match &**value {
+                        Literal::Array { shape, .. } => {
+                            let value = super::dispatch::of_literal(value)?;
+                            vec![program.register(shape.ty, value.first())?]
+                        }
+                        Literal::Tuple(_) => return None,
+                    },
+                    attrs => vec![program.step(rule_of(inst.op, attrs)?, &args, shape.ty)?],
                 }
-                _ => return None,
-            });
-        }
-        if self.results.is_empty() {
-            self.results.push(c.instructions.position(c.root)?);
-        }
-        Some(steps)
+            }
+        };
+        values.push((id, result));
+    }
+    values.into_iter().find(|(id, _)| *id == c.root).map(|(_, regs)| regs)
+}
+
+/// A computation that a kernel calls, with the machine that counts its steps.
+pub(crate) struct Callee<'a, 'm> {
+    pub machine: &'a mut Machine<'m>,
+    pub region: Rc<Region>,
+    registers: Vec<u64>,
+    results: Vec<Scalar>,
+}
+
+impl<'a, 'm> Callee<'a, 'm> {
+    pub fn new(machine: &'a mut Machine<'m>, region: Rc<Region>) -> Self {
+        let registers = region.program.as_ref().map(|p| p.registers()).unwrap_or_default();
+        Callee { machine, region, registers, results: Vec::new() }
     }
 
     /// Runs the computation on scalars.
-    pub fn call(&self, machine: &mut Machine<'m>, args: &[Scalar]) -> Outcome<Vec<Scalar>> {
-        if let (Some(op), [a, b], Some(ty)) = (self.combiner, args, self.parameter_types.first())
-            && let Some(value) = binary(op, *ty, *a, *b)
-        {
-            return Ok(vec![super::scalar::fit(*ty, value)]);
+    pub fn call(&mut self, args: &[Scalar]) -> Outcome<&[Scalar]> {
+        self.results.clear();
+        if let Some(program) = &self.region.program {
+            self.machine.count(program.len() as u64)?;
+            self.registers.iter_mut().zip(args).for_each(|(r, a)| *r = bits(*a));
+            program.run(&mut self.registers);
+            self.results.extend(program.results.iter().map(|r| program.value(&self.registers, *r)));
+        } else {
+            self.call_slowly(args)?;
         }
-        let Some(steps) = &self.steps else { return self.call_slowly(machine, args) };
-        machine.count(steps.len() as u64)?;
-        let mut values: Vec<Scalar> = Vec::with_capacity(steps.len());
-        for step in steps {
-            let value = match step {
-                Step::Parameter(n) => args.get(*n).copied().unwrap_or(Scalar::Int(0)),
-                Step::Constant(c) => *c,
-                Step::Tuple => Scalar::Int(0),
-                Step::Apply { op, attrs, from, to, args } => {
-                    let mut operands = [Scalar::Int(0); 3];
-                    for (slot, i) in operands.iter_mut().zip(args) {
-                        *slot = values[*i];
-                    }
-                    match apply(*op, attrs, *from, *to, &operands[..args.len().min(3)]) {
-                        Some(value) => value,
-                        None => return Err(machine.unsupported_here(op.name())),
-                    }
-                }
-            };
-            values.push(value);
-        }
-        Ok(self.results.iter().map(|i| values[*i]).collect())
+        Ok(&self.results)
     }
 
-    fn call_slowly(&self, machine: &mut Machine<'m>, args: &[Scalar]) -> Outcome<Vec<Scalar>> {
-        let values = args.iter().zip(&self.parameter_types);
-        let values = values.map(|(a, ty)| Value::Array(Arc::new(Tensor::scalar(*ty, *a)))).collect();
-        let result = machine.run_inner(self.computation, values)?;
-        Ok(match result {
-            Value::Array(a) => vec![a.first()],
-            Value::Tuple(parts) => parts
-                .iter()
-                .map(|p| match p {
-                    Value::Array(a) => a.first(),
-                    _ => Scalar::Int(0),
-                })
-                .collect(),
-            Value::Token => Vec::new(),
-        })
+    /// The one result of a computation that has one.
+    pub fn call_one(&mut self, args: &[Scalar]) -> Outcome<Scalar> {
+        Ok(self.call(args)?.first().copied().unwrap_or(Scalar::Int(0)))
+    }
+
+    fn call_slowly(&mut self, args: &[Scalar]) -> Outcome<()> {
+        let region = self.region.clone();
+        let array = |(a, ty): (&Scalar, &HloType)| {
+            Value::array(of_scalars(*ty, Vec::new(), std::slice::from_ref(a)), &self.machine.meter)
+        };
+        let values = args.iter().zip(&region.parameters).map(array).collect();
+        let result = self.machine.run_inner(region.computation, values)?;
+        let first = |v: &Value| v.tensor().map_or(Scalar::Int(0), Tensor::first);
+        match &result {
+            Value::Tuple(parts) => self.results.extend(parts.iter().map(first)),
+            one => self.results.push(first(one)),
+        }
+        Ok(())
     }
 }
