@@ -104,7 +104,8 @@ impl Format {
             }
         };
         if value.is_nan() {
-            return nan;
+            // A format without NaN gives the zero with the sign bit, as XLA does.
+            return if self.kind == Kind::Finite { 1 << magnitude_bits } else { nan };
         }
         if value.is_infinite() {
             return infinity;
@@ -146,11 +147,12 @@ pub fn encode(ty: HloType, value: f64) -> u64 {
         HloType::F64 => value.to_bits(),
         HloType::F32 if !value.is_nan() => (value as f32).to_bits() as u64,
         HloType::F8E8M0Fnu => {
-            if value.is_nan() || value < 0.0 || value.is_infinite() {
+            // There is no zero either.
+            if value.is_nan() || value <= 0.0 || value.is_infinite() {
                 return 0xff;
             }
             let e = libm::log2(value).round_ties_even();
-            if value == 0.0 || e < -127.0 { 0 } else { (e as i64 + 127).min(0xff) as u64 }
+            if e < -127.0 { 0 } else { (e as i64 + 127).min(0xff) as u64 }
         }
         other => format_of(other).map_or(0, |f| f.encode(value)),
     }

@@ -9,6 +9,7 @@
 pub mod infer;
 pub mod lex;
 pub mod number;
+mod outer;
 mod print;
 pub mod proto;
 mod text;

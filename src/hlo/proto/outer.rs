@@ -7,8 +7,9 @@ use super::messages::{
 };
 use super::wire::Fields;
 use super::{Fault, damaged, fault, kept, shape};
+use crate::hlo::outer::{Alias, Outer};
 use murre_components::diag::codes::read;
-use murre_components::hlo::{FileLocation, StackFrame};
+use murre_components::hlo::{FileLocation, Shape, StackFrame};
 use murre_components::ids::CompId;
 use prost::Message;
 
@@ -26,21 +27,45 @@ impl Reader<'_> {
     pub(super) fn outer_facts(&mut self, bytes: &[u8]) -> Result<(), Fault> {
         let (mut entry_name, mut entry_id) = ("", 0);
         let mut extra: Vec<(&str, String)> = Vec::new();
+        let mut outer = Outer::default();
         let mut fields = Fields::new(bytes);
         while let Some(field) = fields.next_field()? {
             match field.number {
                 1 => self.out.name = field.value.text()?.to_owned(),
                 2 => entry_name = field.value.text()?,
                 4 => {
-                    if let Some(text) = layout(&message(field.value.bytes()?)?)? {
-                        extra.push(("entry_computation_layout", text));
+                    if let Some((parameters, result)) = layout(&message(field.value.bytes()?)?)? {
+                        let list: Vec<String> = parameters.iter().map(|s| s.to_string()).collect();
+                        extra.push((
+                            "entry_computation_layout",
+                            format!("{{({})->{result}}}", list.join(", ")),
+                        ));
+                        outer.layout = Some((parameters, result, None));
                     }
                 }
                 6 => entry_id = field.value.int()?,
                 7 => extra.push(("is_scheduled", "true".to_owned())),
-                8 => extra.extend(aliases(&message(field.value.bytes()?)?)),
+                8 => {
+                    let proto: HloInputOutputAliasProto = message(field.value.bytes()?)?;
+                    outer.aliases.extend(proto.entries.iter().map(|e| Alias {
+                        output: Some(e.output_shape_index.clone()),
+                        parameter: e.parameter_number,
+                        index: e.parameter_shape_index.clone(),
+                        at: None,
+                    }));
+                    extra.extend(aliases(&proto));
+                }
                 17 => self.frames(message(field.value.bytes()?)?),
-                18 => extra.extend(donors(&message(field.value.bytes()?)?)),
+                18 => {
+                    let proto: HloBufferDonorProto = message(field.value.bytes()?)?;
+                    outer.aliases.extend(proto.entries.iter().map(|e| Alias {
+                        output: None,
+                        parameter: e.parameter_number,
+                        index: e.parameter_shape_index.clone(),
+                        at: None,
+                    }));
+                    extra.extend(donors(&proto));
+                }
                 19 => {
                     let attributes: FrontendAttributes = message(field.value.bytes()?)?;
                     extra.extend(kept::frontend_attributes(&attributes).map(|t| ("frontend_attributes", t)));
@@ -66,6 +91,7 @@ impl Reader<'_> {
             let what = format!("the entry computation, id {entry_id}, does not exist");
             fault(&read::READ_ENTRY, what)
         })?;
+        self.faults.extend(outer.faults(&self.out).into_iter().map(|(_, fault)| fault));
         Ok(())
     }
 
@@ -94,12 +120,12 @@ impl Reader<'_> {
     }
 }
 
-/// `{(f32[8]{0}, s32[])->f32[8]{0}}`
-fn layout(program: &ProgramShapeProto) -> Result<Option<String>, Fault> {
+/// Shapes of the parameters and of the result.
+fn layout(program: &ProgramShapeProto) -> Result<Option<(Vec<Shape>, Shape)>, Fault> {
     let Some(result) = &program.result else { return Ok(None) };
-    let parameters: Result<Vec<String>, Fault> =
-        program.parameters.iter().map(|p| shape::shape(p, 0).map(|s| s.to_string())).collect();
-    Ok(Some(format!("{{({})->{}}}", parameters?.join(", "), shape::shape(result, 0)?)))
+    let parameters: Result<Vec<Shape>, Fault> =
+        program.parameters.iter().map(|p| shape::shape(p, 0)).collect();
+    Ok(Some((parameters?, shape::shape(result, 0)?)))
 }
 
 /// `{ {0}: (1, {}, may-alias) }`

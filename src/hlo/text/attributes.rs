@@ -5,6 +5,7 @@
 //! Facts: the attribute table of `spec/hlo.md 4`.
 
 use super::allowed::{COMMON, allowed};
+use super::line::{METADATA_NUMBERS, METADATA_TEXTS};
 use super::{Fault, Parse, Parser};
 use crate::hlo::lex::{Tok, unescape};
 use murre_components::diag::{Span, codes::read};
@@ -229,12 +230,11 @@ impl<'a> Parser<'a> {
             seen.push(key);
             self.advance();
             match key {
-                "op_type" | "op_name" | "source_file" | "deduplicated_name" | "scheduling_name" => {
+                _ if METADATA_TEXTS.contains(&key) => {
                     let Tok::Str(_) = self.tok.tok else { return Err(self.unexpected("a quoted text")) };
                     self.advance();
                 }
-                "source_line" | "source_end_line" | "source_column" | "source_end_column"
-                | "stack_frame_id" => {
+                _ if METADATA_NUMBERS.contains(&key) => {
                     self.int()?;
                 }
                 "profile_type" => drop(self.int_list()?),

@@ -2,9 +2,9 @@
 //! the entry.
 
 use super::{Parse, Parser};
-use crate::hlo::infer::same_bounds;
 use crate::hlo::lex::{Tok, unescape};
-use murre_components::diag::{Span, codes::read};
+use crate::hlo::outer::Alias;
+use murre_components::diag::codes::read;
 use murre_components::hlo::{FileLocation, Shape, StackFrame};
 use murre_components::ids::CompId;
 
@@ -23,29 +23,6 @@ const MODULE_ATTRIBUTES: &[&str] = &[
     "original_value_recovery_table",
     "replica_count",
 ];
-
-/// A parameter that shares memory with a part of the result, or gives its memory away.
-struct Alias {
-    output: Option<Vec<i64>>,
-    parameter: i64,
-    index: Vec<i64>,
-    at: Span,
-}
-
-/// What the header says of the entry computation, to be checked when that has been read.
-#[derive(Default)]
-pub(super) struct Outer {
-    layout: Option<((Vec<Shape>, Shape), Span)>,
-    aliases: Vec<Alias>,
-}
-
-/// The part of a shape at an index of nested tuples.
-fn part<'s>(shape: &'s Shape, index: &[i64]) -> Option<&'s Shape> {
-    index.iter().try_fold(shape, |shape, i| match shape {
-        Shape::Tuple(parts) => parts.get(usize::try_from(*i).ok()?),
-        _ => None,
-    })
-}
 
 impl<'a> Parser<'a> {
     pub(super) fn module(&mut self) -> Parse<()> {
@@ -106,7 +83,10 @@ impl<'a> Parser<'a> {
             "is_scheduled" | "alias_passthrough_params" => drop(self.boolean()?),
             "num_partitions" | "replica_count" => drop(self.int()?),
             "frontend_attributes" => self.frontend_attributes()?,
-            "entry_computation_layout" => self.outer.layout = Some((self.entry_layout()?, at)),
+            "entry_computation_layout" => {
+                let (parameters, result) = self.entry_layout()?;
+                self.outer.layout = Some((parameters, result, Some(at)));
+            }
             "input_output_alias" => self.aliases()?,
             "buffer_donor" => self.donors()?,
             "allow_spmd_sharding_propagation_to_output" | "allow_spmd_sharding_propagation_to_parameters"
@@ -174,7 +154,7 @@ impl<'a> Parser<'a> {
                 }
             }
             self.expect(b')')?;
-            self.outer.aliases.push(Alias { output: Some(output), parameter, index, at });
+            self.outer.aliases.push(Alias { output: Some(output), parameter, index, at: Some(at) });
         }
         Ok(())
     }
@@ -193,7 +173,7 @@ impl<'a> Parser<'a> {
             self.expect(b',')?;
             let index = self.int_list()?;
             self.expect(b')')?;
-            self.outer.aliases.push(Alias { output: None, parameter, index, at });
+            self.outer.aliases.push(Alias { output: None, parameter, index, at: Some(at) });
         }
         Ok(())
     }
@@ -201,32 +181,9 @@ impl<'a> Parser<'a> {
     /// What the header says of the entry computation must fit it.
     fn check_outer(&mut self) -> Parse<()> {
         let outer = std::mem::take(&mut self.outer);
-        let entry = self.module.entry_comp();
-        let own: Vec<Shape> = entry.parameters.iter().map(|p| self.module.inst(*p).shape().clone()).collect();
-        let root = self.module.inst(entry.root).shape().clone();
-        if let Some(((parameters, result), at)) = outer.layout {
-            let text = |p: &[Shape], r: &Shape| {
-                let list: Vec<String> = p.iter().map(|s| s.to_string()).collect();
-                format!("({})->{r}", list.join(", "))
-            };
-            let fits = parameters.len() == own.len()
-                && parameters.iter().zip(&own).all(|(a, b)| same_bounds(a, b))
-                && same_bounds(&result, &root);
-            if !fits {
-                let what = "entry_computation_layout does not fit the entry computation";
-                let fault = self.diagnostic(&read::READ_OPERAND_SHAPE, at, what);
-                self.note(fault.found(text(&parameters, &result)).expected(text(&own, &root)))?;
-            }
-        }
-        for alias in outer.aliases {
-            let parameter = usize::try_from(alias.parameter).ok().and_then(|n| own.get(n));
-            let fits = parameter.is_some_and(|shape| part(shape, &alias.index).is_some())
-                && alias.output.as_ref().is_none_or(|output| part(&root, output).is_some());
-            if !fits {
-                let what = "an alias names a parameter or result that does not exist";
-                let fault = self.diagnostic(&read::READ_ATTRIBUTE, alias.at, what);
-                self.note(fault.found(format!("parameter {}, index {:?}", alias.parameter, alias.index)))?;
-            }
+        for (at, fault) in outer.faults(&self.module) {
+            let fault = fault.in_file(self.origin).ordered(self.module.len() as u32);
+            self.note(if let Some(at) = at { fault.at(at) } else { fault })?;
         }
         Ok(())
     }

@@ -332,26 +332,42 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The text before the closing brace, which must be the last character; quoted texts may hold braces.
+/// Fields of metadata that hold a quoted text, and those that hold a number.
+pub(super) const METADATA_TEXTS: [&str; 5] =
+    ["op_type", "op_name", "source_file", "deduplicated_name", "scheduling_name"];
+pub(super) const METADATA_NUMBERS: [&str; 5] =
+    ["source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"];
+
+/// The fields before the closing brace, if that is the last character and every field is a known one, given once, with a
+/// space between them.
 fn closed(text: &str) -> Option<&str> {
-    let bytes = text.as_bytes();
-    let (mut i, mut depth) = (0, 0u32);
-    while i < bytes.len() {
-        match bytes[i] {
-            b'"' => {
-                i += 1;
-                while *bytes.get(i)? != b'"' {
-                    i += if bytes[i] == b'\\' { 2 } else { 1 };
-                }
-            }
-            b'{' => depth += 1,
-            b'}' if depth == 0 => return (i + 1 == bytes.len()).then(|| &text[..i]),
-            b'}' => depth -= 1,
-            // A comment; the token reader knows what to do.
-            b'/' if matches!(bytes.get(i + 1), Some(b'*' | b'/')) => return None,
-            _ => {}
+    let whole = text.strip_suffix('}')?;
+    let mut rest = whole;
+    let mut seen = 0u32;
+    while !rest.is_empty() {
+        let (key, value) = rest.split_once('=')?;
+        let texts = METADATA_TEXTS.iter().position(|k| *k == key);
+        let number = METADATA_NUMBERS.iter().position(|k| *k == key);
+        let bit = 1 << texts.or(number.map(|n| n + METADATA_TEXTS.len()))?;
+        if seen & bit != 0 {
+            return None;
         }
-        i += 1;
+        seen |= bit;
+        let end = match texts {
+            Some(_) => {
+                let bytes = value.strip_prefix('"')?.as_bytes();
+                memchr::memchr2(b'"', b'\\', bytes).filter(|at| bytes[*at] == b'"')? + 2
+            }
+            None => {
+                let digits = value.bytes().take_while(u8::is_ascii_digit).count();
+                // More digits may be more than a number holds.
+                (1..=18).contains(&digits).then_some(digits)?
+            }
+        };
+        rest = &value[end..];
+        if !rest.is_empty() {
+            rest = rest.strip_prefix(' ').filter(|r| !r.is_empty())?;
+        }
     }
-    None
+    Some(whole)
 }

@@ -23,6 +23,7 @@ pub(crate) use names::Names;
 pub(crate) use shape::MAX_TUPLE_DEPTH;
 
 use crate::hlo::lex::{Lexer, Tok, Token};
+use crate::hlo::outer::Outer;
 use line::Cache;
 use murre_components::diag::{Code, Diagnostic, Span, codes::read};
 use murre_components::dtype::HloType;
@@ -55,7 +56,7 @@ pub(crate) struct Parser<'a> {
     /// Computations that short forms of background operations stand for.
     wrapped: Vec<wrapped::Wrapped>,
     /// What the header says of the entry computation.
-    outer: header::Outer,
+    outer: Outer,
     faults: Vec<Diagnostic>,
 }
 
@@ -86,7 +87,7 @@ fn read<'a>(text: &'a str, origin: &'a str, cache: Cache<'a>) -> Result<HloModul
         cache,
         constraints: Vec::new(),
         wrapped: Vec::new(),
-        outer: header::Outer::default(),
+        outer: Outer::default(),
         faults: Vec::new(),
     };
     if let Err(fault) = parser.module() {
