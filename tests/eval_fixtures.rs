@@ -1,5 +1,7 @@
 //! The evaluator against XLA's goldens: every fixture, its text and its proto, every vector, within the fixture's own
-//! tolerances. `MURRE_FIXTURES` names another directory of fixtures.
+//! tolerances; where there are strict goldens (every low-precision intermediate rounded), within those too.
+
+mod cases;
 
 use murre::array::case::load_case;
 use murre::eval::evaluate;
@@ -7,14 +9,7 @@ use murre::hlo::read_module;
 
 #[test]
 fn every_vector_of_every_case() {
-    let root = std::env::var("MURRE_FIXTURES")
-        .unwrap_or(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures").into());
-    let mut dirs: Vec<_> = std::fs::read_dir(root)
-        .expect("the fixtures are there")
-        .filter_map(|e| e.ok().map(|e| e.path()))
-        .filter(|p| p.join("case.json").exists())
-        .collect();
-    dirs.sort();
+    let dirs = cases::all();
     let (mut vectors, mut failed) = (0, Vec::new());
     for dir in &dirs {
         let case = load_case(dir).unwrap_or_else(|e| panic!("{e:?}"));
@@ -27,7 +22,10 @@ fn every_vector_of_every_case() {
                 let goldens = case.read_goldens(vector).unwrap_or_else(|e| panic!("{dir:?} {e:#?}"));
                 match evaluate(&module, &inputs) {
                     Ok(got) => {
-                        for (leaf, mismatch) in case.compare(&got, &goldens) {
+                        let strict =
+                            case.read_strict_goldens(vector).unwrap_or_else(|e| panic!("{dir:?} {e:#?}"));
+                        let strict = strict.map(|g| case.compare(&got, &g)).unwrap_or_default();
+                        for (leaf, mismatch) in case.compare(&got, &goldens).into_iter().chain(strict) {
                             failed.push(format!(
                                 "{} {file} {} leaf {leaf}: {mismatch}",
                                 case.name, vector.name
@@ -41,7 +39,7 @@ fn every_vector_of_every_case() {
             }
         }
     }
-    assert!(dirs.len() >= 11 && vectors >= 80, "{} cases, {vectors} vectors", dirs.len());
+    assert!(dirs.len() >= 73 && vectors >= 432, "{} cases, {vectors} vectors", dirs.len());
     assert!(failed.is_empty(), "{} of {vectors} differ:\n{}", failed.len(), failed.join("\n"));
 }
 

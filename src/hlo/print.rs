@@ -15,7 +15,7 @@ use std::fmt::Write;
 pub fn print_module(module: &HloModule) -> String {
     let mut out = String::new();
     let name = if module.name.is_empty() { "module" } else { &module.name };
-    let _ = write!(out, "HloModule {name}");
+    let _ = write!(out, "HloModule {}", Name(name));
     for (key, value) in &module.extra {
         let _ = write!(out, ", {key}={value}");
     }

@@ -55,6 +55,8 @@ impl Checked {
         self.keys.extend([inst.op as u32, inst.attr_id().0, inst.shape_id().0, inst.called().len() as u32]);
         self.keys.extend(inst.called().iter().map(|c| c.0));
         self.keys.extend(inst.operands().iter().map(|o| module.inst(*o).shape_id().0));
+        // Of few operations the result hangs on what is kept as text.
+        self.keys.extend(inst.kept_ids().iter().flat_map(|(key, value)| [key.0, value.0]));
         let new = &self.keys[start..];
         self.hash = seeded_hash(new);
         let same = |i: &u32| key(&self.keys, &self.ends, *i as usize) == new;

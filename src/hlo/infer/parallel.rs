@@ -117,9 +117,24 @@ impl<'m> Inspect<'m> {
                 self.token(1)?;
                 Ok(Expect::Exact(bare(self.any(0)?)))
             }
+            CustomCall => self.custom_call(),
             // Their rules are those of whoever made them.
             _ => Ok(Expect::Written),
         }
+    }
+
+    /// What a custom call gives is its maker's matter; layouts that it asks for must be those of its operands.
+    fn custom_call(&mut self) -> Rule<Expect> {
+        let Some(asked) = self.inst.kept_value("operand_layout_constraints") else {
+            return Ok(Expect::Written);
+        };
+        let own: Rule<Vec<&Shape>> = (0..self.inst.operands().len()).map(|i| self.any(i)).collect();
+        let (own, wanted) = (own?, crate::hlo::text::shape_list(asked).unwrap_or_default());
+        if wanted.len() == own.len() && wanted.iter().zip(&own).all(|(w, o)| w.same(o)) {
+            return Ok(Expect::Written);
+        }
+        let own: Vec<String> = own.iter().map(|s| s.to_string()).collect();
+        self.bad_attribute("operand_layout_constraints are not the operands' shapes", asked, own.join(", "))
     }
 
     fn count_from(&mut self, n: usize) -> Rule<()> {

@@ -5,8 +5,10 @@ use super::messages::{
     CollectiveDeviceListProto, FrontendAttributes, HloInstructionProto, IotaReplicaGroupListProto,
     OpMetadata, OpSharding, ReplicaGroup,
 };
-use super::{Fault, damaged, shape};
+use super::{Fault, damaged, fault, sanitized, shape};
 use crate::hlo::lex::escape;
+use crate::hlo::text::is_kept_value;
+use murre_components::diag::codes::read;
 use murre_components::hlo::HloOp;
 use prost::Message;
 use std::fmt::{Display, Write};
@@ -74,8 +76,6 @@ pub(super) fn metadata(bytes: &[u8]) -> Result<String, Fault> {
     number("source_column", m.source_column.into());
     number("source_end_column", m.source_end_column.into());
     number("stack_frame_id", m.stack_frame_id.into());
-    number("size_of_generated_code_in_bytes", m.size_of_generated_code_in_bytes);
-    number("size_of_memory_working_set_in_bytes", m.size_of_memory_working_set_in_bytes);
     for (key, value) in [("deduplicated_name", &m.deduplicated_name), ("scheduling_name", &m.scheduling_name)]
     {
         if !value.is_empty() {
@@ -90,7 +90,9 @@ pub(super) fn frontend_attributes(attributes: &FrontendAttributes) -> Option<Str
     if attributes.map.is_empty() {
         return None;
     }
-    Some(braced(attributes.map.iter().map(|(k, v)| format!("{k}={}", json_or_quoted(v)))))
+    let pair =
+        |(k, v): (&String, &String)| format!("{}={}", sanitized(k, || "_".to_owned()), json_or_quoted(v));
+    Some(braced(attributes.map.iter().map(pair)))
 }
 
 /// `{replicated}`, `{devices=[2,1]<=[2]}`, `{{replicated}, {maximal device=0}}`.
@@ -322,7 +324,14 @@ pub(super) fn kept(op: HloOp, proto: &HloInstructionProto) -> Result<Vec<(&'stat
     if !p.backend_config.is_empty() {
         out.push(("backend_config", json_or_quoted(&String::from_utf8_lossy(&p.backend_config))));
     }
-    Ok(out)
+    match out.iter().find(|(name, value)| !is_kept_value(name, value)) {
+        None => Ok(out),
+        Some((name, value)) => {
+            let mut fault = fault(&read::READ_ATTRIBUTE, format!("attribute '{name}' is malformed"));
+            fault.found = Some(value.clone());
+            Err(fault)
+        }
+    }
 }
 
 fn custom_call(p: &HloInstructionProto, out: &mut Vec<(&'static str, String)>) -> Result<(), Fault> {

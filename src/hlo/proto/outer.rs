@@ -6,8 +6,9 @@ use super::messages::{
     StackFrameIndexProto,
 };
 use super::wire::Fields;
-use super::{Fault, damaged, fault, kept, shape};
+use super::{Fault, damaged, fault, kept, sanitized, shape};
 use crate::hlo::outer::{Alias, Outer};
+use crate::hlo::text::is_module_attribute;
 use murre_components::diag::codes::read;
 use murre_components::hlo::{FileLocation, Shape, StackFrame};
 use murre_components::ids::CompId;
@@ -31,7 +32,7 @@ impl Reader<'_> {
         let mut fields = Fields::new(bytes);
         while let Some(field) = fields.next_field()? {
             match field.number {
-                1 => self.out.name = field.value.text()?.to_owned(),
+                1 => self.out.name = sanitized(field.value.text()?, String::new).into_owned(),
                 2 => entry_name = field.value.text()?,
                 4 => {
                     if let Some((parameters, result)) = layout(&message(field.value.bytes()?)?)? {
@@ -81,6 +82,14 @@ impl Reader<'_> {
                 .unwrap_or(usize::MAX)
         };
         extra.sort_by_key(|(key, _)| rank(key));
+        for (key, value) in &extra {
+            if !is_module_attribute(&format!("{key}={value}")) {
+                let mut fault =
+                    fault(&read::READ_ATTRIBUTE, format!("module attribute '{key}' is malformed"));
+                fault.found = Some(value.clone());
+                return Err(fault);
+            }
+        }
         self.out.extra = extra.into_iter().map(|(k, v)| (k.to_owned(), v)).collect();
         let by_id = self.comp_ids.get(&entry_id).copied();
         let by_name = || {

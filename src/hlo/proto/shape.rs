@@ -2,6 +2,7 @@
 
 use super::messages::{LayoutProto, ShapeProto};
 use super::{Fault, damaged, fault};
+use crate::hlo::text::is_shape;
 use murre_components::diag::codes::read;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Shape, UNBOUNDED};
@@ -9,7 +10,14 @@ use prost::Message;
 
 /// A shape from its bytes.
 pub(super) fn decode(bytes: &[u8]) -> Result<Shape, Fault> {
-    shape(&ShapeProto::decode(bytes).map_err(|_| damaged())?, 0)
+    let shape = shape(&ShapeProto::decode(bytes).map_err(|_| damaged())?, 0)?;
+    let text = shape.to_string();
+    if is_shape(&text) {
+        return Ok(shape);
+    }
+    let mut fault = fault(&read::READ_SHAPE, "the shape or its layout is malformed");
+    fault.found = Some(text);
+    Err(fault)
 }
 
 /// A shape. `prost` bounds the depth of messages, and tuples may nest only as deep as in text.

@@ -72,7 +72,7 @@ impl<'a> Parser<'a> {
         if self.faults.is_empty() { self.check_outer() } else { Ok(()) }
     }
 
-    fn module_attribute(&mut self) -> Parse<()> {
+    pub(super) fn module_attribute(&mut self) -> Parse<()> {
         let at = self.span();
         let Tok::AttrName(name) = self.tok.tok else {
             return Err(self.unexpected("a module attribute"));

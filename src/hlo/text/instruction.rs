@@ -71,9 +71,6 @@ impl<'a> Parser<'a> {
         if op == HloOp::Conditional {
             self.check_branches(&bag, &operands)?;
         }
-        if !self.constraints.is_empty() {
-            self.check_constraints(at, name, &operands)?;
-        }
         let (attrs, called, kept) = self.assemble(bag)?;
         let attrs = if own.is_some() { own } else { self.module.intern_attrs(attrs) };
         if let Some((_, wrapped)) = short {
@@ -153,18 +150,6 @@ impl<'a> Parser<'a> {
             });
         }
         Ok(id)
-    }
-
-    /// Operand layouts are asked for operand by operand.
-    fn check_constraints(&mut self, at: Span, name: &str, operands: &[HloId]) -> Parse<()> {
-        let wanted = std::mem::take(&mut self.constraints);
-        let own = operands.iter().map(|o| self.module.inst(*o).shape());
-        if wanted.len() == operands.len() && wanted.iter().zip(own).all(|(w, o)| w.same(o)) {
-            return Ok(());
-        }
-        let what = "operand_layout_constraints do not fit the operands";
-        let fault = self.diagnostic(&read::READ_ATTRIBUTE, at, what).on(name);
-        self.note(fault.expected("the shape of each operand, with its layout"))
     }
 
     /// A conditional on a pred names its two branches, one on a number lists them.

@@ -77,14 +77,7 @@ impl<'a> Parser<'a> {
             "outfeed_shape" => {
                 self.shape()?;
             }
-            "operand_layout_constraints" => {
-                self.constraints.clear();
-                self.list_of(|p| {
-                    let shape = p.shape()?;
-                    p.constraints.push(shape);
-                    Ok(())
-                })?;
-            }
+            "operand_layout_constraints" => self.list_of(|p| p.shape().map(drop))?,
             "sharding" => self.sharding()?,
             "origin"
             | "statistics"
@@ -119,7 +112,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `{a,b,c}`, each by `each`.
-    fn list_of(&mut self, each: impl Fn(&mut Self) -> Parse<()>) -> Parse<()> {
+    pub(super) fn list_of(&mut self, each: impl Fn(&mut Self) -> Parse<()>) -> Parse<()> {
         self.expect(b'{')?;
         let mut first = true;
         while !self.eat(b'}') {

@@ -76,11 +76,18 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn word(&mut self) -> Option<&'a str> {
         let rest = &self.text.as_bytes()[self.at..];
-        let n = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
+        let mut n = 0;
+        while n < rest.len() && is_word(rest[n]) {
+            // `...` is no part of a word.
+            if rest[n] == b'.' && rest.get(n + 1) == Some(&b'.') {
+                return None;
+            }
+            n += 1;
+        }
         let word = &self.text[self.at..self.at + n];
         self.at += n;
-        // `...` and `->` are no part of a word.
-        (n > 0 && !(word.ends_with('-') || word.starts_with('.'))).then_some(word)
+        // `->` is none either.
+        (n > 0 && !word.ends_with('-')).then_some(word)
     }
 
     /// The text of a shape: `f32[2]{0}` or a balanced `( ... )`.

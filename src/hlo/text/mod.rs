@@ -28,7 +28,7 @@ use line::Cache;
 use murre_components::diag::{Code, Diagnostic, Span, codes::read};
 use murre_components::dtype::HloType;
 use murre_components::hash::{SeededMap, seeded_map};
-use murre_components::hlo::HloModule;
+use murre_components::hlo::{HloModule, Shape};
 use murre_components::ids::CompId;
 
 /// A fault that ends reading.
@@ -51,8 +51,6 @@ pub(crate) struct Parser<'a> {
     names: Names,
     /// What was read before, by its text.
     cache: Cache<'a>,
-    /// The operand layouts that the instruction being read asks for.
-    constraints: Vec<murre_components::hlo::Shape>,
     /// Computations that short forms of background operations stand for.
     wrapped: Vec<wrapped::Wrapped>,
     /// What the header says of the entry computation.
@@ -74,27 +72,45 @@ fn read<'a>(text: &'a str, origin: &'a str, cache: Cache<'a>) -> Result<HloModul
     if let Some(fault) = super::too_large(text.len()) {
         return Err(vec![fault.in_file(origin)]);
     }
-    let mut lexer = Lexer::new(text);
-    let tok = lexer.next_token();
-    let mut parser = Parser {
-        lexer,
-        tok,
-        behind: 0,
-        origin,
-        module: HloModule::default(),
-        computations: seeded_map(),
-        names: Names::default(),
-        cache,
-        constraints: Vec::new(),
-        wrapped: Vec::new(),
-        outer: Outer::default(),
-        faults: Vec::new(),
-    };
+    let mut parser = Parser::new(text, origin, cache);
     if let Err(fault) = parser.module() {
         parser.faults.push(*fault);
     }
     parser.module.shrink();
     if parser.faults.is_empty() { Ok(parser.module) } else { Err(parser.faults) }
+}
+
+/// Whether a text is what `read` reads, all of it. What comes from a proto is held against this, so that every module can
+/// be printed and read again.
+fn readable(text: &str, read: impl FnOnce(&mut Parser<'_>) -> Parse<bool>) -> bool {
+    let mut parser = Parser::new(text, "", Cache::off());
+    matches!(read(&mut parser), Ok(true)) && parser.tok.tok == Tok::End && parser.faults.is_empty()
+}
+
+/// Whether the value of a kept attribute has the form that the text reader asks for.
+pub(crate) fn is_kept_value(name: &str, value: &str) -> bool {
+    readable(value, |p| p.kept_value(name))
+}
+
+/// Whether a shape can be read as it is printed.
+pub(crate) fn is_shape(text: &str) -> bool {
+    readable(text, |p| p.shape().map(|_| true))
+}
+
+/// The shapes of a list such as `{f32[2]{0}, s32[]}`; `None` if it is none.
+pub(crate) fn shape_list(text: &str) -> Option<Vec<Shape>> {
+    let shapes = std::cell::RefCell::new(Vec::new());
+    let each = |p: &mut Parser<'_>| {
+        let shape = p.shape()?;
+        shapes.borrow_mut().push(shape);
+        Ok(())
+    };
+    readable(text, |p| p.list_of(each).map(|()| true)).then(|| shapes.into_inner())
+}
+
+/// Whether `name=value` is an attribute of a module.
+pub(crate) fn is_module_attribute(text: &str) -> bool {
+    readable(text, |p| p.module_attribute().map(|()| true))
 }
 
 /// A token in words, for "found".
@@ -114,6 +130,24 @@ fn describe(tok: &Tok<'_>) -> String {
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, origin: &'a str, cache: Cache<'a>) -> Self {
+        let mut lexer = Lexer::new(text);
+        let tok = lexer.next_token();
+        Parser {
+            lexer,
+            tok,
+            behind: 0,
+            origin,
+            module: HloModule::default(),
+            computations: seeded_map(),
+            names: Names::default(),
+            cache,
+            wrapped: Vec::new(),
+            outer: Outer::default(),
+            faults: Vec::new(),
+        }
+    }
+
     fn span(&self) -> Span {
         self.lexer.span(&self.tok)
     }
