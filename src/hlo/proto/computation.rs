@@ -12,6 +12,7 @@ use murre_components::diag::{Diagnostic, codes::read};
 use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::{Attrs, Computation, HloModule, HloOp, HloRange};
 use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
+use std::borrow::Cow;
 
 /// After this many faults reading stops.
 const MAX_FAULTS: usize = 64;
@@ -27,6 +28,13 @@ pub(super) struct Comp<'a> {
     /// Number of its instructions, and the first one's id.
     pub count: usize,
     pub first: i64,
+}
+
+impl<'a> Comp<'a> {
+    /// Its name as the text form can write it.
+    fn own_name(&self) -> Cow<'a, str> {
+        sanitized(self.name, || format!("computation.{}", self.id))
+    }
 }
 
 /// Attributes that were decoded before.
@@ -195,9 +203,9 @@ impl<'a> Reader<'a> {
 
     /// Reads the computations as they come; `false` if one calls another that did not come before it, or one comes twice.
     fn in_file_order(&mut self, comps: &[Comp<'a>]) -> Result<bool, Fault> {
-        let mut names: SeededMap<&str, ()> = seeded_map();
+        let mut names: SeededMap<Cow<'_, str>, ()> = seeded_map();
         for comp in comps {
-            if self.comp_ids.contains_key(&comp.id) || names.insert(comp.name, ()).is_some() {
+            if self.comp_ids.contains_key(&comp.id) || names.insert(comp.own_name(), ()).is_some() {
                 return Ok(false);
             }
             self.computation(*comp)?;
@@ -219,13 +227,13 @@ impl<'a> Reader<'a> {
     /// The given order if callees come before callers in it, else one in which they do.
     fn computation_order(&mut self, comps: &[Comp<'a>]) -> Result<Vec<usize>, Fault> {
         let mut index: SeededMap<i64, usize> = seeded_map();
-        let mut names: SeededMap<&str, ()> = seeded_map();
+        let mut names: SeededMap<Cow<'_, str>, ()> = seeded_map();
         for (i, c) in comps.iter().enumerate() {
             if index.insert(c.id, i).is_some() {
                 let what = format!("a second computation with id {}", c.id);
                 self.faults.push(Diagnostic::error(&read::READ_DUPLICATE, what));
             }
-            if names.insert(c.name, ()).is_some() {
+            if names.insert(c.own_name(), ()).is_some() {
                 let what = format!("a second computation '{}'", c.name);
                 self.faults.push(Diagnostic::error(&read::READ_DUPLICATE, what));
             }
@@ -294,7 +302,7 @@ impl<'a> Reader<'a> {
             let text = format!("\"{}\"", crate::hlo::lex::escape(comp.thread));
             extra.push(("execution_thread".to_owned(), text));
         }
-        let name = sanitized(comp.name, || format!("computation.{}", comp.id)).into_owned();
+        let name = comp.own_name().into_owned();
         self.out.computations.push(Computation { name, instructions, parameters, root, extra });
         self.comp_ids.insert(comp.id, id);
         Ok(())
