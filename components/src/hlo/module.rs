@@ -366,9 +366,9 @@ impl HloModule {
         ShapeId(id)
     }
 
-    /// Number of different shapes.
-    pub fn shape_count(&self) -> usize {
-        self.shapes.len()
+    /// The different shapes, by their ids.
+    pub fn shapes(&self) -> &[Shape] {
+        &self.shapes
     }
 
     /// The attributes of `id`.

@@ -7,7 +7,7 @@ use super::messages::{
 };
 use super::{Fault, damaged, fault, sanitized, shape};
 use crate::hlo::lex::escape;
-use crate::hlo::text::is_kept_value;
+use crate::hlo::text::{is_kept_value, takes};
 use murre_components::diag::codes::read;
 use murre_components::hlo::HloOp;
 use prost::Message;
@@ -324,6 +324,8 @@ pub(super) fn kept(op: HloOp, proto: &HloInstructionProto) -> Result<Vec<(&'stat
     if !p.backend_config.is_empty() {
         out.push(("backend_config", json_or_quoted(&String::from_utf8_lossy(&p.backend_config))));
     }
+    // Fields that the operation does not have say nothing of it.
+    out.retain(|(name, _)| takes(op, name));
     match out.iter().find(|(name, value)| !is_kept_value(name, value)) {
         None => Ok(out),
         Some((name, value)) => {

@@ -148,6 +148,11 @@ pub(super) fn allowed(op: HloOp) -> &'static [&'static str] {
     }
 }
 
+/// Whether `op` takes the attribute.
+pub(crate) fn takes(op: HloOp, name: &str) -> bool {
+    COMMON.contains(&name) || allowed(op).contains(&name)
+}
+
 /// Attributes without which an opcode is not understood, of those that are kept as written.
 pub(super) fn required(op: HloOp) -> &'static [&'static str] {
     use HloOp::*;

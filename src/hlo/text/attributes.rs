@@ -4,7 +4,7 @@
 //! Attributes that no result hangs on (sharding, backend_config, precision wishes ...) are kept as written.
 //! Facts: the attribute table of `spec/hlo.md 4`.
 
-use super::allowed::{COMMON, allowed};
+use super::allowed::{COMMON, allowed, takes};
 use super::line::{METADATA_NUMBERS, METADATA_TEXTS};
 use super::{Fault, Parse, Parser};
 use crate::hlo::lex::{Tok, unescape};
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let thread = short && name == "async_execution_thread";
-            if !COMMON.contains(&name) && !allowed(opcode).contains(&name) && !thread {
+            if !takes(opcode, name) && !thread {
                 let what = format!("{} has no attribute '{name}'", opcode.name());
                 let fault = self.diagnostic(&read::READ_UNKNOWN_ATTRIBUTE, at, what).found(name);
                 self.raw_value()?;

@@ -19,6 +19,7 @@ mod names;
 mod shape;
 mod wrapped;
 
+pub(crate) use allowed::takes;
 pub(crate) use names::Names;
 pub(crate) use shape::MAX_TUPLE_DEPTH;
 

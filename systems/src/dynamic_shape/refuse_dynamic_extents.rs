@@ -4,14 +4,16 @@
 use bevy_ecs::prelude::*;
 use murre_components::diag::codes::lower::LOWER_DYNAMIC_SHAPE;
 use murre_components::diag::{Diagnostic, Diagnostics};
-use murre_components::hlo::{HloModule, HloOp};
+use murre_components::hlo::{HloModule, HloOp, Shape};
 
 /// The pass.
 pub fn refuse_dynamic_extents(module: Res<HloModule>, diagnostics: Res<Diagnostics>) {
+    let has_dynamic = |s: &Shape| s.leaves().iter().any(|l| l.array().is_some_and(|a| a.has_dynamic()));
+    let dynamic: Vec<bool> = module.shapes().iter().map(has_dynamic).collect();
     for (k, inst) in module.insts().enumerate() {
-        let dynamic = inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| a.has_dynamic()))
-            || inst.shape().array().is_some_and(|a| a.has_dynamic());
-        if dynamic || matches!(inst.op, HloOp::SetDimensionSize | HloOp::DynamicReshape) {
+        if dynamic[inst.shape_id().index()]
+            || matches!(inst.op, HloOp::SetDimensionSize | HloOp::DynamicReshape)
+        {
             diagnostics.push(
                 Diagnostic::error(
                     &LOWER_DYNAMIC_SHAPE,
