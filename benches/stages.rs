@@ -86,17 +86,17 @@ fn back_end(input: (Compiler, Stage)) -> Compiler {
 }
 
 #[library_benchmark]
-#[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(2_454_000))]
-#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(18_480_000))]
-#[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(38_070_000))]
+#[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(536_000))]
+#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(8_407_000))]
+#[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(36_905_000))]
 #[bench::loops_5k(args = (Stage::Loops, 5_000), setup = module_before, config = limit(74_000))]
-#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(15_873_000))]
+#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(13_685_000))]
 fn front_end(input: (Compiler, Stage)) -> Compiler {
     black_box(run(input))
 }
 
 #[library_benchmark]
-#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(723_000))]
+#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(704_000))]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
     black_box(murre::check::verified_module(&bytes::Bytes::from(bytes), "example").is_ok())
 }

@@ -50,11 +50,14 @@ impl From<Damaged> for Fault {
 fn sanitized<'n>(name: &'n str, otherwise: impl FnOnce() -> String) -> Cow<'n, str> {
     let first = name.as_bytes().first().copied().unwrap_or(0);
     let begins = first.is_ascii_alphabetic() || first == b'_';
-    if begins && name.bytes().all(super::lex::is_word) && !super::text::reserved(name) {
+    // Three dots are a token of their own.
+    let word = name.bytes().all(super::lex::is_word) && !name.contains("...");
+    if begins && word && !super::text::reserved(name) {
         return Cow::Borrowed(name);
     }
     let mut out: String =
         name.chars().map(|c| if c.is_ascii() && super::lex::is_word(c as u8) { c } else { '_' }).collect();
+    out = out.replace("...", "___");
     if name.is_empty() {
         out = otherwise();
     } else if !begins {
@@ -150,6 +153,7 @@ mod tests {
         assert_eq!(sanitized("a b/ü", String::new), "a_b__");
         assert_eq!(sanitized("3x", String::new), "_x");
         assert_eq!(sanitized("f32", String::new), "f32_");
+        assert_eq!(sanitized("a...b", String::new), "a___b");
         assert_eq!(sanitized("", || "add.7".to_owned()), "add.7");
     }
 }
