@@ -14,6 +14,7 @@ mod print;
 pub mod proto;
 mod text;
 mod verify;
+mod words;
 
 pub use print::print_module;
 pub use text::{read_text, read_text_by_token};

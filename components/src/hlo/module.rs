@@ -346,6 +346,21 @@ impl HloModule {
         start as usize..end(&self.rows[at]) as usize
     }
 
+    /// The parameters among these instructions, by their numbers; `Err` with the numbers there are unless each from 0 up is
+    /// there once.
+    pub fn numbered_parameters(&self, instructions: HloRange) -> Result<Vec<HloId>, Vec<u32>> {
+        let number = |id: HloId| match (self.inst(id).op, self.inst(id).attrs()) {
+            (HloOp::Parameter, Attrs::Parameter { number }) => Some((*number, id)),
+            _ => None,
+        };
+        let mut numbered: Vec<(u32, HloId)> = instructions.iter().filter_map(number).collect();
+        numbered.sort();
+        if numbered.iter().enumerate().all(|(i, (n, _))| *n as usize == i) {
+            return Ok(numbered.into_iter().map(|(_, id)| id).collect());
+        }
+        Err(numbered.into_iter().map(|(n, _)| n).collect())
+    }
+
     /// The shape of `id`.
     #[inline]
     pub fn shape(&self, id: ShapeId) -> &Shape {

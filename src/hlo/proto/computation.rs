@@ -10,7 +10,7 @@ use super::{Fault, damaged, fault, sanitized};
 use bytes::Bytes;
 use murre_components::diag::{Diagnostic, codes::read};
 use murre_components::hash::{SeededMap, seeded_map};
-use murre_components::hlo::{Attrs, Computation, HloModule, HloOp, HloRange};
+use murre_components::hlo::{Computation, HloModule, HloOp, HloRange};
 use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
 use std::borrow::Cow;
 
@@ -291,7 +291,11 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let instructions = HloRange { first: first.0, count: self.out.len() as u32 - first.0 };
-        let parameters = self.parameters(comp.name, instructions);
+        let parameters = self.out.numbered_parameters(instructions).unwrap_or_else(|found| {
+            let what = format!("the parameters of '{}' are not numbered 0, 1, 2 ...", comp.name);
+            self.faults.push(Diagnostic::error(&read::READ_PARAMETERS, what).found(format!("{found:?}")));
+            Vec::new()
+        });
         let Some(root) = self.ids.get(comp.root).map(|at| HloId(first.0 + at)) else {
             let what = format!("the root of '{}', id {}, does not exist", comp.name, comp.root);
             self.faults.push(Diagnostic::error(&read::READ_PROTO, what));
@@ -433,25 +437,6 @@ impl<'a> Reader<'a> {
         let first = self.out.len() + 1 - self.ids.count as usize;
         let at = first + self.ids.get(id)? as usize;
         (at < self.out.len()).then(|| HloId::new(at))
-    }
-
-    fn parameters(&mut self, name: &str, instructions: HloRange) -> Vec<HloId> {
-        let mut numbered: Vec<(u32, HloId)> = Vec::new();
-        for id in instructions.iter() {
-            let inst = self.out.inst(id);
-            if inst.op == HloOp::Parameter
-                && let Attrs::Parameter { number } = inst.attrs()
-            {
-                numbered.push((*number, id));
-            }
-        }
-        numbered.sort();
-        if numbered.iter().enumerate().any(|(i, (n, _))| i != *n as usize) {
-            let found: Vec<u32> = numbered.iter().map(|(n, _)| *n).collect();
-            let what = format!("the parameters of '{name}' are not numbered 0, 1, 2 ...");
-            self.faults.push(Diagnostic::error(&read::READ_PARAMETERS, what).found(format!("{found:?}")));
-        }
-        numbered.into_iter().map(|(_, i)| i).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use super::messages::{
 use super::{Fault, damaged, fault, sanitized, shape};
 use crate::hlo::lex::escape;
 use crate::hlo::text::{is_kept_value, takes};
+use crate::hlo::words::{ALGORITHMS, API_VERSIONS, FFT_TYPES, PADDINGS, PRECISIONS, SCHEDULES};
 use murre_components::diag::codes::read;
 use murre_components::hlo::HloOp;
 use prost::Message;
@@ -163,26 +164,6 @@ fn device_groups(proto: &HloInstructionProto) -> String {
     }
 }
 
-const PRECISIONS: [&str; 3] = ["default", "high", "highest"];
-const ALGORITHMS: [&str; 14] = [
-    "",
-    "dot_any_f8_any_f8_f32",
-    "dot_any_f8_any_f8_f32_fast_accum",
-    "dot_f16_f16_f16",
-    "dot_f16_f16_f32",
-    "dot_bf16_bf16_bf16",
-    "dot_bf16_bf16_f32",
-    "dot_bf16_bf16_f32_x3",
-    "dot_bf16_bf16_f32_x6",
-    "dot_tf32_tf32_f32",
-    "dot_tf32_tf32_f32_x3",
-    "dot_f32_f32_f32",
-    "dot_f64_f64_f64",
-    "dot_bf16_bf16_f32_x9",
-];
-const API_VERSIONS: [&str; 5] =
-    ["", "", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"];
-
 fn named<'n>(names: &[&'n str], number: i32) -> &'n str {
     usize::try_from(number).ok().and_then(|n| names.get(n).copied()).unwrap_or("")
 }
@@ -242,7 +223,7 @@ pub(super) fn kept(op: HloOp, proto: &HloInstructionProto) -> Result<Vec<(&'stat
     }
     match op {
         Fft => {
-            out.push(("fft_type", named(&["FFT", "IFFT", "RFFT", "IRFFT"], p.fft_type).to_owned()));
+            out.push(("fft_type", named(&FFT_TYPES, p.fft_type).to_owned()));
             out.push(("fft_length", braced(&p.fft_length)));
         }
         Rng => {
@@ -344,13 +325,12 @@ fn custom_call(p: &HloInstructionProto, out: &mut Vec<(&'static str, String)>) -
             p.operand_shapes_with_layout.iter().map(|s| shape::shape(s, 0).map(|s| s.to_string())).collect();
         out.push(("operand_layout_constraints", format!("{{{}}}", shapes?.join(", "))));
     }
-    let version = named(&API_VERSIONS, p.custom_call_api_version);
-    if !version.is_empty() {
-        out.push(("api_version", version.to_owned()));
+    // The numbers that mean nothing in particular are not written: none, and the original version.
+    if p.custom_call_api_version > 1 {
+        out.push(("api_version", named(&API_VERSIONS, p.custom_call_api_version).to_owned()));
     }
-    let schedule = named(&["", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"], p.custom_call_schedule);
-    if !schedule.is_empty() {
-        out.push(("schedule", schedule.to_owned()));
+    if p.custom_call_schedule != 0 {
+        out.push(("schedule", named(&SCHEDULES, p.custom_call_schedule).to_owned()));
     }
     if !p.output_operand_aliasing.is_empty() {
         let pairs = p.output_operand_aliasing.iter().map(|a| {
@@ -364,9 +344,8 @@ fn custom_call(p: &HloInstructionProto, out: &mut Vec<(&'static str, String)>) -
         });
         out.push(("output_to_operand_aliasing", format!("{{{}}}", list(pairs, ", "))));
     }
-    let padding = named(&["", "PADDING_VALID", "PADDING_SAME"], p.padding_type);
-    if !padding.is_empty() {
-        out.push(("padding_type", padding.to_owned()));
+    if p.padding_type != 0 {
+        out.push(("padding_type", named(&PADDINGS, p.padding_type).to_owned()));
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use super::{Parse, Parser};
 use crate::hlo::lex::Tok;
-use murre_components::diag::{Span, codes::read};
-use murre_components::hlo::{Attrs, Computation, HloOp, HloRange, Shape};
+use murre_components::diag::codes::read;
+use murre_components::hlo::{Computation, HloRange, Shape};
 use murre_components::ids::{CompId, HloId};
 
 impl<'a> Parser<'a> {
@@ -66,7 +66,15 @@ impl<'a> Parser<'a> {
                 self.note(fault.found(found).expected(expected))?;
             }
         }
-        let parameters = self.parameters(name, span, instructions)?;
+        let parameters = match self.module.numbered_parameters(instructions) {
+            Ok(parameters) => parameters,
+            Err(found) => {
+                let what = format!("the parameters of '{name}' are not numbered 0, 1, 2 ...");
+                let fault = self.diagnostic(&read::READ_PARAMETERS, span, what);
+                self.note(fault.found(format!("{found:?}")))?;
+                Vec::new()
+            }
+        };
         self.module.computations.push(Computation {
             name: name.to_owned(),
             instructions,
@@ -100,28 +108,5 @@ impl<'a> Parser<'a> {
         }
         self.advance();
         self.shape().map(Some)
-    }
-
-    /// The parameters by number: each number from 0 up exactly once.
-    fn parameters(&mut self, name: &str, span: Span, instructions: HloRange) -> Parse<Vec<HloId>> {
-        let mut numbered: Vec<(u32, HloId)> = Vec::new();
-        for id in instructions.iter() {
-            let inst = self.module.inst(id);
-            if inst.op == HloOp::Parameter
-                && let Attrs::Parameter { number } = inst.attrs()
-            {
-                numbered.push((*number, id));
-            }
-        }
-        numbered.sort();
-        if let Some(at) = (0..numbered.len()).find(|&i| numbered[i].0 as usize != i) {
-            let found: Vec<u32> = numbered.iter().map(|(n, _)| *n).collect();
-            let what = format!(
-                "the parameters of '{name}' are not numbered 0, 1, 2 ...: number {at} is not there once"
-            );
-            let fault = self.diagnostic(&read::READ_PARAMETERS, span, what);
-            self.note(fault.found(format!("{found:?}")))?;
-        }
-        Ok(numbered.into_iter().map(|(_, i)| i).collect())
     }
 }

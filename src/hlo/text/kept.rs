@@ -4,30 +4,7 @@
 
 use super::{Parse, Parser};
 use crate::hlo::lex::Tok;
-
-const PRECISIONS: &[&str] = &["default", "high", "highest"];
-const ALGORITHMS: &[&str] = &[
-    "dot_any_f8_any_f8_f32",
-    "dot_any_f8_any_f8_f32_fast_accum",
-    "dot_f16_f16_f16",
-    "dot_f16_f16_f32",
-    "dot_bf16_bf16_bf16",
-    "dot_bf16_bf16_f32",
-    "dot_bf16_bf16_f32_x3",
-    "dot_bf16_bf16_f32_x6",
-    "dot_bf16_bf16_f32_x9",
-    "dot_tf32_tf32_f32",
-    "dot_tf32_tf32_f32_x3",
-    "dot_f32_f32_f32",
-    "dot_f64_f64_f64",
-];
-const API_VERSIONS: &[&str] = &[
-    "API_VERSION_UNSPECIFIED",
-    "API_VERSION_ORIGINAL",
-    "API_VERSION_STATUS_RETURNING",
-    "API_VERSION_STATUS_RETURNING_UNIFIED",
-    "API_VERSION_TYPED_FFI",
-];
+use crate::hlo::words::{ALGORITHMS, API_VERSIONS, FFT_TYPES, PADDINGS, PRECISIONS, SCHEDULES};
 
 impl<'a> Parser<'a> {
     /// Reads the value of a kept attribute. `false`: no attribute of this name is kept.
@@ -50,13 +27,13 @@ impl<'a> Parser<'a> {
                 self.boolean()?;
             }
             "kind" => self.one_of(&["kLoop", "kInput", "kOutput", "kCustom"])?,
-            "fft_type" => self.one_of(&["FFT", "IFFT", "RFFT", "IRFFT"])?,
+            "fft_type" => self.one_of(&FFT_TYPES)?,
             "distribution" => self.one_of(&["rng_uniform", "rng_normal"])?,
-            "algorithm" => self.one_of(ALGORITHMS)?,
-            "api_version" => self.one_of(API_VERSIONS)?,
-            "schedule" => self.one_of(&["SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"])?,
-            "padding_type" => self.one_of(&["PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"])?,
-            "operand_precision" => self.list_of(|p| p.one_of(PRECISIONS))?,
+            "algorithm" => self.one_of(&ALGORITHMS[1..])?,
+            "api_version" => self.one_of(&API_VERSIONS)?,
+            "schedule" => self.one_of(&SCHEDULES)?,
+            "padding_type" => self.one_of(&PADDINGS)?,
+            "operand_precision" => self.list_of(|p| p.one_of(&PRECISIONS))?,
             "fft_length" | "lhs_ragged_dims" | "rhs_group_dims" => {
                 self.int_list()?;
             }
@@ -195,15 +172,21 @@ impl<'a> Parser<'a> {
             return self.list_of(|p| p.int_list().map(drop));
         }
         self.skip_group()?;
-        if self.tok.tok == Tok::AtMost {
+        self.iota().map(drop)
+    }
+
+    /// `<=[8]T(1,0)`, if it stands here.
+    fn iota(&mut self) -> Parse<bool> {
+        if self.tok.tok != Tok::AtMost {
+            return Ok(false);
+        }
+        self.advance();
+        self.skip_group()?;
+        if self.tok.tok == Tok::Word("T") {
             self.advance();
             self.skip_group()?;
-            if self.tok.tok == Tok::Word("T") {
-                self.advance();
-                self.skip_group()?;
-            }
         }
-        Ok(())
+        Ok(true)
     }
 
     fn result_accuracy(&mut self) -> Parse<()> {
@@ -271,13 +254,7 @@ impl<'a> Parser<'a> {
                 Tok::AttrName("devices") => {
                     self.advance();
                     self.skip_group()?;
-                    if self.tok.tok == Tok::AtMost {
-                        self.advance();
-                        self.skip_group()?;
-                        if self.tok.tok == Tok::Word("T") {
-                            self.advance();
-                            self.skip_group()?;
-                        }
+                    if self.iota()? {
                         continue;
                     }
                     self.int()?;
