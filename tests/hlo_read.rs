@@ -211,6 +211,7 @@ fn every_verifier_fault_has_its_code() {
             "  b = f32[4] custom-call(a), custom_call_target=\"x\", operand_layout_constraints={f32[5]{0}}",
             "MUR0204",
         ),
+        ("  b = f32[4] collective-permute(a), source_target_pairs={{0,1},{0,2}}", "MUR0204"),
         ("  b = f32[4] while(a), condition=add, body=add", "MUR0205"),
         ("  b = f32[5] all-reduce(a), replica_groups={}, to_apply=add", "MUR0201"),
         ("  b = f32[6] all-gather(a), replica_groups={}, dimensions={0}", "MUR0201"),

@@ -27,7 +27,8 @@ pub fn parse_element(ty: HloType, text: &str, payload: Option<&str>) -> Result<u
         return match text {
             "true" | "1" => Ok(1),
             "false" | "0" => Ok(0),
-            _ => Err(NumberFault::Malformed),
+            // Any other integer counts as true.
+            number => number.parse::<i64>().map(|n| u64::from(n != 0)).map_err(|_| NumberFault::Malformed),
         };
     }
     if ty.is_int() {

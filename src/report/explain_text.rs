@@ -19,11 +19,15 @@ impl Explanation {
     }
 }
 
+/// The widest column of names.
+const WIDEST_NAME: usize = 60;
+
 fn listing(rows: &[ScalarRow]) -> String {
     if rows.is_empty() {
         return "no value of this module reaches a register\n".into();
     }
-    let width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0);
+    // A name longer than any screen does not widen the column for the others.
+    let width = rows.iter().map(|r| r.name.len()).max().unwrap_or(0).min(WIDEST_NAME);
     let line = |r: &ScalarRow| {
         format!(
             "{:width$}  {:<8} {:<22} {:>3} registers, {} accesses\n",
@@ -139,5 +143,18 @@ mod tests {
         let text = steps(&all, &["pool"]);
         assert_eq!(text, "  @3     pool RegisterAlu\n  and 2 more on act, sp\n");
         assert_eq!(steps(&[], &["pool"]), "  none\n");
+    }
+
+    #[test]
+    fn a_name_of_any_length_is_listed() {
+        let row = |name: String| ScalarRow {
+            name,
+            op: "parameter",
+            shape: "s32[]".into(),
+            registers: 1,
+            accesses: 2,
+        };
+        let text = listing(&[row("p".repeat(100_000)), row("q".into())]);
+        assert!(text.lines().nth(1).is_some_and(|l| l.len() < 150), "{}", text.len());
     }
 }

@@ -16,6 +16,7 @@ impl<'m> Inspect<'m> {
             }
             AllToAll | CollectiveBroadcast => self.as_operands(1),
             CollectivePermute => {
+                self.pairs()?;
                 self.count_from(1)?;
                 Ok(Expect::Exact(bare(self.any(0)?)))
             }
@@ -35,7 +36,7 @@ impl<'m> Inspect<'m> {
                 }
                 _ => Err(()),
             },
-            CollectivePermuteStart => match self.parts(2)? {
+            CollectivePermuteStart => match self.pairs().and_then(|()| self.parts(2))? {
                 [operand, result, ..] => {
                     let own = self.any(0)?;
                     if !own.same(operand) || !own.same(result) {
@@ -135,6 +136,22 @@ impl<'m> Inspect<'m> {
         }
         let own: Vec<String> = own.iter().map(|s| s.to_string()).collect();
         self.bad_attribute("operand_layout_constraints are not the operands' shapes", asked, own.join(", "))
+    }
+
+    /// No device sends twice or receives twice.
+    fn pairs(&mut self) -> Rule<()> {
+        let text = self.inst.kept_value("source_target_pairs").unwrap_or("");
+        let numbers: Vec<i64> =
+            text.split(|c: char| !(c.is_ascii_digit() || c == '-')).filter_map(|n| n.parse().ok()).collect();
+        for (side, name) in ["source", "target"].iter().enumerate() {
+            let mut devices: Vec<i64> = numbers.iter().skip(side).step_by(2).copied().collect();
+            devices.sort_unstable();
+            if devices.windows(2).any(|pair| pair[0] == pair[1]) {
+                let message = format!("a device is the {name} of two pairs");
+                return self.bad_attribute(&message, text, format!("each {name} once"));
+            }
+        }
+        Ok(())
     }
 
     fn count_from(&mut self, n: usize) -> Rule<()> {

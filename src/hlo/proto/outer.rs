@@ -74,6 +74,12 @@ impl Reader<'_> {
                 _ => {}
             }
         }
+        // A field that stands twice counts once, the last time.
+        let all = std::mem::take(&mut extra);
+        for (key, value) in all {
+            extra.retain(|(k, _)| *k != key);
+            extra.push((key, value));
+        }
         // In the order in which the text form has them, whatever the order on the wire.
         let rank = |key: &str| {
             ["is_scheduled", "input_output_alias", "buffer_donor", "entry_computation_layout"]
