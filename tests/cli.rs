@@ -373,3 +373,12 @@ fn decode_names_an_address_and_refuses_other_digits() {
     let dir = tempfile::tempdir().expect("a scratch directory");
     refuses(&["decode", "123"], "MUR0904", dir.path());
 }
+
+#[test]
+fn an_endless_evaluation_ends_by_its_limit() {
+    let module = "HloModule m\nbody {\n  ROOT x = s32[] parameter(0)\n}\ncond {\n  x = s32[] parameter(0)\n  \
+                  ROOT t = pred[] constant(true)\n}\nENTRY e {\n  z = s32[] constant(0)\n  \
+                  ROOT w = s32[] while(z), condition=cond, body=body\n}\n";
+    let (dir, module, out) = scratch(module.as_bytes());
+    refuses(&["eval", &module, "--outputs", &out, "--max-steps", "1000"], "MUR0303", dir.path());
+}

@@ -217,6 +217,14 @@ fn every_verifier_fault_has_its_code() {
         ("  b = f32[6] all-gather(a), replica_groups={}, dimensions={0}", "MUR0201"),
         ("  b = (f32[4], f32[4]) copy-start(a)", "MUR0201"),
         ("  b = f32[4] async-done(a)", "MUR0203"),
+        ("  b = (f32[4], f32[4], u32[]) copy-start(a)", "MUR0203"),
+        ("  b = f32[4] all-reduce(a), replica_groups={{0},{2}}, to_apply=add", "MUR0204"),
+        ("  b = f32[8] all-gather(a), replica_groups={{0,1,2}}, dimensions={0}", "MUR0201"),
+        (
+            "  c = f32[] constant(1)\n  b = f32[] fusion(c, c), kind=kLoop, calls=add\n  e = f32[] fusion(c, b), kind=kLoop, calls=add",
+            "MUR0205",
+        ),
+        ("  t = token[] after-all()\n  b = token[] outfeed(a, t), outfeed_shape=f32[5]", "MUR0204"),
         ("  b = c64[4] fft(a), fft_type=RFFT, fft_length={4}", "MUR0201"),
         ("  b = f32[2] bitcast(a)", "MUR0201"),
     ];
@@ -225,7 +233,7 @@ fn every_verifier_fault_has_its_code() {
     }
     // All together, each named.
     let text = around("  b = f32[5] add(a, a)\n  c = f32[4] add(a)\n  d = f32[4] send-done(a, i)");
-    assert_eq!(codes(&text), ["MUR0201", "MUR0202", "MUR0202"]);
+    assert_eq!(codes(&text), ["MUR0201", "MUR0202", "MUR0202", "MUR0203"]);
     let mut module = read_module(around("").as_bytes(), "m").expect("a module");
     module.computations[0].root = murre::components::ids::HloId::new(99);
     assert_eq!(verify(&module).first().map(|d| d.code.id), Some("MUR0207"));
@@ -348,4 +356,10 @@ fn short_forms_of_background_operations_get_their_computation() {
     );
     assert!(printed.contains("ROOT async_root = f32[4]{0} negate(async_param.0)"), "{printed}");
     assert_eq!(read_module(printed.as_bytes(), "m").expect("a module"), module);
+    // The other halves do not say again what was started.
+    let text = "HloModule m\nid {\n  ROOT x = f32[] parameter(0)\n}\nENTRY e {\n  z = f32[] constant(1)\n  \
+                s = ((f32[]), f32[], s32[]) call-start(z), to_apply=id\n  \
+                u = ((f32[]), f32[], s32[]) call-update(s)\n  ROOT r = f32[] call-done(u)\n}\n";
+    let module = read_module(text.as_bytes(), "m").expect("a module");
+    assert!(verify(&module).is_empty(), "{:#?}", verify(&module));
 }

@@ -79,3 +79,18 @@ ENTRY e { x = s32[] parameter(0) ROOT r = s32[] call(x), to_apply=f }";
     let outcome = compile(module, CompileOptions::default());
     assert_eq!(outcome.diagnostics[0].code.id, "MUR0408");
 }
+
+#[test]
+fn calls_that_double_are_refused_before_memory_is_full() {
+    let mut text =
+        String::from("HloModule m\nf0 {\n  x = f32[] parameter(0)\n  ROOT y = f32[] add(x, x)\n}\n");
+    for i in 1..40 {
+        text += &format!(
+            "f{i} {{\n  x = f32[] parameter(0)\n  a = f32[] call(x), to_apply=f{0}\n  ROOT b = f32[] call(a), to_apply=f{0}\n}}\n",
+            i - 1
+        );
+    }
+    text += "ENTRY e {\n  x = f32[] parameter(0)\n  ROOT r = f32[] call(x), to_apply=f39\n}\n";
+    let outcome = compile(support::module(&text), CompileOptions::default());
+    assert_eq!(outcome.diagnostics[0].code.id, "MUR0408");
+}

@@ -5,8 +5,8 @@ use super::console::Console;
 use super::{Exit, Outcome, input};
 use murre::array::HostArray;
 use murre::array::files::{read_inputs, write_outputs};
-use murre::check::evaluate;
 use murre::components::diag::{Diagnostic, codes::cli::CLI_INPUTS};
+use murre::eval::{Limits, evaluate_within};
 use std::path::PathBuf;
 
 /// Arguments of `eval`.
@@ -20,6 +20,9 @@ pub struct Args {
     /// Directory for output_0.npy ..., or an .npz for out0 ...
     #[arg(long, value_name = "DIR|NPZ")]
     outputs: PathBuf,
+    /// Stop after this many executed instructions (64 elementary operations of a kernel count as one)
+    #[arg(long, value_name = "N", default_value_t = Limits::default().steps)]
+    max_steps: u64,
 }
 
 /// The command.
@@ -30,7 +33,8 @@ pub fn run(args: &Args, _console: &Console) -> Outcome {
         Some(path) => read_inputs(path, &shapes)?,
         None => no_inputs(shapes.len())?,
     };
-    let results = evaluate(&module, &arrays).map_err(|d| input::name_file(d, &args.input))?;
+    let limits = Limits { steps: args.max_steps, ..Limits::default() };
+    let results = evaluate_within(&module, &arrays, &limits).map_err(|d| input::name_file(d, &args.input))?;
     write_outputs(&args.outputs, &results).map_err(|d| vec![d])?;
     Ok(Exit::Fine)
 }

@@ -101,7 +101,7 @@ impl<'m> Machine<'m> {
         let fault = self
             .fault(&eval::EVAL_STEP_LIMIT, what)
             .found(format!("more than {} instructions", self.limits.steps));
-        Err(Box::new(fault.help("if the loop does end, raise the limit")))
+        Err(Box::new(fault.help("if the loop does end, raise the limit (murre eval --max-steps)")))
     }
 
     /// Counts elementary operations of a kernel.

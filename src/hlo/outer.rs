@@ -29,6 +29,12 @@ fn part<'s>(shape: &'s Shape, index: &[i64]) -> Option<&'s Shape> {
     })
 }
 
+/// Bytes of the arrays of a shape.
+fn bytes(shape: &Shape) -> u64 {
+    let arrays = shape.leaves().into_iter().filter_map(|s| s.array());
+    arrays.fold(0u64, |n, a| n.saturating_add(a.elements().saturating_mul(a.ty.bytes() as u64)))
+}
+
 fn signature(parameters: &[Shape], result: &Shape) -> String {
     let list: Vec<String> = parameters.iter().map(|s| s.to_string()).collect();
     format!("({})->{result}", list.join(", "))
@@ -56,10 +62,16 @@ impl Outer {
             let parameter = usize::try_from(alias.parameter).ok().and_then(|n| own.get(n));
             let fits = parameter.is_some_and(|shape| part(shape, &alias.index).is_some())
                 && alias.output.as_ref().is_none_or(|output| part(root, output).is_some());
-            if !fits {
-                let what = "an alias names a parameter or result that does not exist";
-                let found = format!("parameter {}, index {:?}", alias.parameter, alias.index);
-                faults.push((alias.at, Diagnostic::error(&read::READ_ATTRIBUTE, what).found(found)));
+            let found = format!("parameter {}, index {:?}", alias.parameter, alias.index);
+            let mut fault =
+                |what| faults.push((alias.at, Diagnostic::error(&read::READ_ATTRIBUTE, what).found(&found)));
+            let Some(own) = parameter.and_then(|shape| part(shape, &alias.index)).filter(|_| fits) else {
+                fault("an alias names a parameter or result that does not exist");
+                continue;
+            };
+            let given = alias.output.as_ref().and_then(|output| part(root, output));
+            if given.is_some_and(|given| bytes(given) != bytes(own)) {
+                fault("a parameter and the result that shares its memory differ in size");
             }
         }
         faults

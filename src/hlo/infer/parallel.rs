@@ -11,10 +11,26 @@ impl<'m> Inspect<'m> {
         use HloOp::*;
         match self.inst.op {
             AllReduce | AllReduceStart => {
+                self.groups()?;
                 self.combiner()?;
                 self.as_operands(1)
             }
-            AllToAll | CollectiveBroadcast => self.as_operands(1),
+            AllToAll => {
+                let (size, n) = (self.groups()?, self.inst.operands().len());
+                let split = matches!(self.inst.attrs(), Attrs::Dimensions(_));
+                if let Some(size) = size.filter(|size| !split && *size != n) {
+                    return self.bad_attribute(
+                        "all-to-all has one operand for each device of a group",
+                        n,
+                        size,
+                    );
+                }
+                self.as_operands(1)
+            }
+            CollectiveBroadcast => {
+                self.groups()?;
+                self.as_operands(1)
+            }
             CollectivePermute => {
                 self.pairs()?;
                 self.count_from(1)?;
@@ -111,6 +127,14 @@ impl<'m> Inspect<'m> {
             Outfeed => {
                 self.count(2)?;
                 self.token(1)?;
+                let own = self.any(0)?;
+                let told = self
+                    .inst
+                    .kept_value("outfeed_shape")
+                    .and_then(|t| crate::hlo::text::shape_list(&format!("{{{t}}}"))?.pop());
+                if let Some(told) = told.filter(|told| !told.same(own)) {
+                    return self.bad_attribute("outfeed_shape is not the operand's shape", told, own);
+                }
                 Ok(Expect::Exact(Shape::Token))
             }
             AddDependency => {
@@ -136,6 +160,48 @@ impl<'m> Inspect<'m> {
         }
         let own: Vec<String> = own.iter().map(|s| s.to_string()).collect();
         self.bad_attribute("operand_layout_constraints are not the operands' shapes", asked, own.join(", "))
+    }
+
+    /// The groups of devices: none empty, no device twice, the devices counted up from 0, and all groups of one size. Returns
+    /// that size; `None` where no groups are named.
+    fn groups(&mut self) -> Rule<Option<usize>> {
+        let text = self.inst.kept_value("replica_groups").unwrap_or("{}").to_owned();
+        if self.inst.kept_value("use_global_device_ids") == Some("true") {
+            let what = if self.inst.kept_value("channel_id").is_none() {
+                Some("use_global_device_ids needs a channel_id")
+            } else if text == "{}" {
+                Some("use_global_device_ids needs replica_groups")
+            } else {
+                None
+            };
+            if let Some(what) = what {
+                return self.bad_attribute(what, text, "channel_id and replica_groups");
+            }
+        }
+        let numbers = |t: &str| -> Vec<i64> {
+            t.split(|c: char| !(c.is_ascii_digit() || c == '-')).filter_map(|n| n.parse().ok()).collect()
+        };
+        if let Some((shape, _)) = text.split_once("<=") {
+            // `[groups,size]<=[...]`: an arrangement of all devices.
+            return Ok(match numbers(shape).as_slice() {
+                [_, size] => usize::try_from(*size).ok(),
+                _ => None,
+            });
+        }
+        let Some(inside) = text.strip_prefix('{').and_then(|t| t.strip_suffix('}')) else { return Ok(None) };
+        if inside.trim().is_empty() {
+            return Ok(None);
+        }
+        let groups: Vec<Vec<i64>> = inside.split('}').filter(|g| g.contains('{')).map(numbers).collect();
+        let mut devices: Vec<i64> = groups.iter().flatten().copied().collect();
+        devices.sort_unstable();
+        let counted = devices.iter().enumerate().all(|(i, d)| *d == i as i64);
+        let size = groups.first().map_or(0, Vec::len);
+        if size == 0 || !counted || groups.iter().any(|g| g.len() != size) {
+            let wanted = "groups of one size that name the devices 0, 1, 2 ... once each";
+            return self.bad_attribute("replica_groups are inconsistent", text, wanted);
+        }
+        Ok(Some(size))
     }
 
     /// No device sends twice or receives twice.
@@ -228,6 +294,7 @@ impl<'m> Inspect<'m> {
                 );
             }
         };
+        let size = self.groups()?;
         let n = self.inst.operands().len();
         for i in 0..n {
             let own = self.array(i)?;
@@ -242,8 +309,13 @@ impl<'m> Inspect<'m> {
                 g.ty == own.ty
                     && g.rank() == own.rank()
                     && (0..own.rank()).all(|k| k == d || g.dims[k] == own.dims[k])
-                    && (small.dims[d] == large.dims[d]
-                        || small.dims[d] > 0 && large.dims[d] % small.dims[d] == 0)
+                    && match size {
+                        Some(size) => small.dims[d].checked_mul(size as i64) == Some(large.dims[d]),
+                        None => {
+                            small.dims[d] == large.dims[d]
+                                || small.dims[d] > 0 && large.dims[d] % small.dims[d] == 0
+                        }
+                    }
             });
             if !fits {
                 let expected = array(own.ty, own.dims.clone(), flags(own));

@@ -71,6 +71,13 @@ impl<'a> Parser<'a> {
         if op == HloOp::Conditional {
             self.check_branches(&bag, &operands)?;
         }
+        if short.is_some() && op != HloOp::AsyncStart {
+            // The operation was described where it was started.
+            let none = (AttrId::NONE, Vec::new(), Vec::new());
+            let id = self.short(name, at, (op, told), written, &operands, none, metadata.text)?;
+            self.cache.operands = operands;
+            return Ok(id);
+        }
         let (attrs, called, kept) = self.assemble(bag)?;
         let attrs = if own.is_some() { own } else { self.module.intern_attrs(attrs) };
         if let Some((_, wrapped)) = short {

@@ -88,7 +88,9 @@ impl View {
     pub fn slice(&self, start: &[i64], limit: &[i64], stride: &[i64]) -> View {
         let mut v = self.clone();
         for (d, dim) in v.dims.iter_mut().enumerate() {
-            let step = stride.get(d).copied().unwrap_or(1).max(1);
+            // Of one element the step does not matter, however large it is.
+            let length = limit.get(d).copied().unwrap_or(0) - start.get(d).copied().unwrap_or(0);
+            let step = stride.get(d).copied().unwrap_or(1).clamp(1, length.max(1));
             v.offset += start[d] * dim.1;
             let length = (limit[d] - start[d]).max(0);
             *dim = (((length + step - 1) / step) as u64, dim.1 * step);

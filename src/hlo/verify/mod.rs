@@ -5,6 +5,8 @@
 //! Whether an instruction is right depends on its operation, its attributes, its computations and the shapes of its
 //! operands and result; modules repeat these thousands of times, and each combination is checked once.
 
+mod pairs;
+
 use crate::hlo::infer::{Expect, Inspect, same_bounds};
 use hashbrown::HashTable;
 use murre_components::diag::{Diagnostic, Span, codes::verify as codes};
@@ -28,6 +30,9 @@ pub fn verify(module: &HloModule) -> Vec<Diagnostic> {
             }
         }
     }
+    pairs::background(module, &mut faults);
+    pairs::fusions(module, &mut faults);
+    faults.sort_by_key(|d| d.ordinal);
     faults
 }
 

@@ -1,0 +1,100 @@
+//! What must hold between instructions: what starts in the background is finished by the one instruction that uses it, and
+//! a fused computation belongs to one fusion.
+
+use super::on;
+use murre_components::diag::{Diagnostic, codes::verify as codes};
+use murre_components::hlo::{HloInst, HloModule, HloOp};
+
+/// The operations that may finish what `op` starts; empty where it starts nothing.
+fn finishers(op: HloOp) -> &'static [HloOp] {
+    use HloOp::*;
+    match op {
+        AllGatherStart => &[AllGatherDone],
+        AllReduceStart => &[AllReduceDone],
+        AsyncStart | AsyncUpdate => &[AsyncUpdate, AsyncDone],
+        CollectivePermuteStart => &[CollectivePermuteDone],
+        CopyStart => &[CopyDone],
+        Recv => &[RecvDone],
+        Send => &[SendDone],
+        _ => &[],
+    }
+}
+
+/// The operations that may start what `op` finishes; empty where it finishes nothing.
+fn starters(op: HloOp) -> &'static [HloOp] {
+    use HloOp::*;
+    match op {
+        AllGatherDone => &[AllGatherStart],
+        AllReduceDone => &[AllReduceStart],
+        AsyncUpdate | AsyncDone => &[AsyncStart, AsyncUpdate],
+        CollectivePermuteDone => &[CollectivePermuteStart],
+        CopyDone => &[CopyStart],
+        RecvDone => &[Recv],
+        SendDone => &[Send],
+        _ => &[],
+    }
+}
+
+fn names(ops: &[HloOp]) -> String {
+    ops.iter().map(|op| op.name()).collect::<Vec<_>>().join(" or ")
+}
+
+/// Notes every pair that is none.
+pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
+    let involved = |i: HloInst<'_>| !finishers(i.op).is_empty() || !starters(i.op).is_empty();
+    if !module.insts().any(involved) {
+        return;
+    }
+    let mut users = vec![0u32; module.len()];
+    let mut finished = vec![0u32; module.len()];
+    for inst in module.insts() {
+        for o in inst.operands() {
+            users[o.index()] += 1;
+            finished[o.index()] += u32::from(finishers(module.inst(*o).op).contains(&inst.op));
+        }
+    }
+    for inst in module.insts() {
+        let mut fault = |what: String, found: String, expected: String| {
+            let fault = Diagnostic::error(&codes::VERIFY_OPERAND, what).found(found).expected(expected);
+            faults.push(on(fault, inst, inst.id.0));
+        };
+        let (starts, ends) = (finishers(inst.op), starters(inst.op));
+        let at = inst.id.index();
+        if !starts.is_empty() && (users[at], finished[at]) != (1, 1) {
+            let what = format!("{} must be used once, by what finishes it", inst.op.name());
+            fault(what, format!("{} uses", users[at]), names(starts));
+        }
+        let operand = inst.operands().first().map(|o| module.inst(*o));
+        let Some(start) = operand.filter(|_| !ends.is_empty()) else { continue };
+        if !ends.contains(&start.op) {
+            let what = format!("{} finishes what was not started", inst.op.name());
+            fault(what, start.op.name().to_owned(), names(ends));
+        }
+        for key in ["channel_id", "is_host_transfer"] {
+            let (own, theirs) = (inst.kept_value(key), start.kept_value(key));
+            if own.is_some() && own != theirs {
+                let what = format!("{} has another {key} than what it finishes", inst.op.name());
+                fault(what, own.unwrap_or("").to_owned(), theirs.unwrap_or("none").to_owned());
+            }
+        }
+    }
+}
+
+/// Notes every fused computation that more than one instruction calls.
+pub(super) fn fusions(module: &HloModule, faults: &mut Vec<Diagnostic>) {
+    if !module.insts().any(|i| i.op == HloOp::Fusion) {
+        return;
+    }
+    let mut callers = vec![0u32; module.computations.len()];
+    for inst in module.insts() {
+        inst.called().iter().for_each(|c| callers[c.index()] += 1);
+    }
+    for inst in module.insts().filter(|i| i.op == HloOp::Fusion) {
+        if let Some(c) = inst.called().iter().find(|c| callers[c.index()] > 1) {
+            let what = format!("the fused computation '{}' has other callers", module.comp(*c).name);
+            let fault = Diagnostic::error(&codes::VERIFY_COMPUTATION, what);
+            let fault = fault.found(format!("{} callers", callers[c.index()])).expected("one fusion");
+            faults.push(on(fault, inst, inst.id.0));
+        }
+    }
+}
