@@ -182,7 +182,7 @@ fn protos_that_nest_claim_and_cycle() {
         deep = [number(2, 13), field(4, &deep)].concat();
     }
     let found = codes(&proto(&[constant(&deep)]));
-    assert!(matches!(found.as_slice(), ["MUR0104" | "MUR0118"]), "{found:?}");
+    assert_eq!(found, ["MUR0118"]);
     // Lengths of a gigabyte with nothing behind them, at every level.
     let gigabyte = |number: u32| [varint(u64::from(number) << 3 | 2), varint(1 << 30)].concat();
     for claim in [1, 3] {

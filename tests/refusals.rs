@@ -94,3 +94,35 @@ fn calls_that_double_are_refused_before_memory_is_full() {
     let outcome = compile(support::module(&text), CompileOptions::default());
     assert_eq!(outcome.diagnostics[0].code.id, "MUR0408");
 }
+
+#[test]
+fn branches_that_double_are_refused_before_memory_is_full() {
+    let mut text =
+        String::from("HloModule m\nf0 {\n  x = f32[2] parameter(0)\n  ROOT y = f32[2] add(x, x)\n}\n");
+    for i in 1..40 {
+        text += &format!(
+            "f{i} {{\n  x = f32[2] parameter(0)\n  k = s32[] constant(7)\n  a = f32[2] call(x), to_apply=f{0}\n  \
+             ROOT b = f32[2] call(a), to_apply=f{0}\n}}\n",
+            i - 1
+        );
+    }
+    // Nothing reaches the doubling calls: they cost nothing.
+    let unused =
+        text.clone() + "ENTRY e {\n  x = f32[2] parameter(0)\n  ROOT r = f32[2] call(x), to_apply=f3\n}\n";
+    assert!(compile(support::module(&unused), CompileOptions::default()).program.is_some());
+    let mut text = String::from(
+        "HloModule m\nf0 {\n  t = (f32[2], s32[]) parameter(0)\n  ROOT x = f32[2] get-tuple-element(t), index=0\n}\n",
+    );
+    for i in 1..40 {
+        text += &format!(
+            "f{i} {{\n  t = (f32[2], s32[]) parameter(0)\n  k = s32[] get-tuple-element(t), index=1\n  \
+             ROOT b = f32[2] conditional(k, t, t), branch_computations={{f{0}, f{0}}}\n}}\n",
+            i - 1
+        );
+    }
+    text += "ENTRY e {\n  x = f32[2] parameter(0)\n  k = s32[] parameter(1)\n  \
+             t = (f32[2], s32[]) tuple(x, k)\n  ROOT r = f32[2] conditional(k, t, t), branch_computations={f39, f39}\n}\n";
+    let outcome = compile(support::module(&text), CompileOptions::default());
+    assert!(outcome.program.is_none());
+    assert!(outcome.diagnostics.iter().any(|d| d.code.id == "MUR0408"), "{:?}", outcome.diagnostics.first());
+}

@@ -10,7 +10,7 @@ use prost::Message;
 
 /// A shape from its bytes.
 pub(super) fn decode(bytes: &[u8]) -> Result<Shape, Fault> {
-    let shape = shape(&ShapeProto::decode(bytes).map_err(|_| damaged())?, 0)?;
+    let shape = shape(&ShapeProto::decode(bytes).map_err(|e| too_deep(&e).unwrap_or_else(damaged))?, 0)?;
     let text = shape.to_string();
     if is_shape(&text) {
         return Ok(shape);
@@ -18,6 +18,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Shape, Fault> {
     let mut fault = fault(&read::READ_SHAPE, "the shape or its layout is malformed");
     fault.found = Some(text);
     Err(fault)
+}
+
+/// The fault of messages that nest deeper than `prost` follows them.
+fn too_deep(error: &prost::DecodeError) -> Option<Fault> {
+    let deep = error.to_string().contains("recursion limit");
+    deep.then(|| fault(&read::READ_TOO_DEEP, "messages nest too deep in the shape"))
 }
 
 /// A shape. `prost` bounds the depth of messages, and tuples may nest only as deep as in text.

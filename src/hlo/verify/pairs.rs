@@ -80,7 +80,7 @@ pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Notes every fused computation that more than one instruction calls.
+/// Notes every fused computation that more than one instruction calls, and what it computes for nothing.
 pub(super) fn fusions(module: &HloModule, faults: &mut Vec<Diagnostic>) {
     if !module.insts().any(|i| i.op == HloOp::Fusion) {
         return;
@@ -95,6 +95,17 @@ pub(super) fn fusions(module: &HloModule, faults: &mut Vec<Diagnostic>) {
             let fault = Diagnostic::error(&codes::VERIFY_COMPUTATION, what);
             let fault = fault.found(format!("{} callers", callers[c.index()])).expected("one fusion");
             faults.push(on(fault, inst, inst.id.0));
+        }
+    }
+    let mut used = vec![false; module.len()];
+    module.insts().flat_map(|i| i.operands()).for_each(|o| used[o.index()] = true);
+    for c in module.insts().filter(|i| i.op == HloOp::Fusion).flat_map(|i| i.called()) {
+        let computation = module.comp(*c);
+        for id in computation.instructions.iter().filter(|id| !used[id.index()] && *id != computation.root) {
+            let what = "an instruction of a fusion is not used";
+            let fault =
+                Diagnostic::error(&codes::VERIFY_COMPUTATION, what).found("no users").expected("a user");
+            faults.push(on(fault, module.inst(id), id.0));
         }
     }
 }

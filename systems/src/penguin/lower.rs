@@ -75,6 +75,8 @@ pub struct Lower<'m> {
     pub scalar_parameters: SeededMap<LocId, (HloId, Option<RegId>)>,
     /// Expression of a register that is an induction variable.
     pub induction: SeededMap<RegId, ExprId>,
+    /// Instructions lowered so far, a computation that is called twice counted twice.
+    pub lowered: usize,
 }
 
 impl<'m> Lower<'m> {
@@ -97,6 +99,7 @@ impl<'m> Lower<'m> {
             outputs: Vec::new(),
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
+            lowered: 0,
         }
     }
 

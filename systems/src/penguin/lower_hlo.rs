@@ -17,6 +17,7 @@ use super::leaf::{Leaf, fits_register};
 use super::lower::{Lower, Lowered, extents};
 use super::uses::{Uses, element_offset, is_transparent, leaf_count};
 use super::view::row_major;
+use crate::simplify::inline_calls::MAX_INLINED;
 use crate::staging::Staging;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -174,6 +175,11 @@ impl Lower<'_> {
             return Ok(());
         }
         self.current = id;
+        self.lowered += 1;
+        if self.lowered > MAX_INLINED + 2 * self.module.len() {
+            let what = "branches that call the same computations make the program too large";
+            return self.refuse(&codes::LOWER_RECURSION, what);
+        }
         let array = inst.shape().array().filter(|a| a.elements() == 0 && inst.op != HloOp::GetTupleElement);
         if let Some(array) = array {
             // Nothing to compute: an array without elements.

@@ -35,7 +35,8 @@ pub fn inline(old: &HloModule) -> Result<HloModule, Diagnostic> {
     // By inner id: the copy of the call that is being inlined.
     let mut here: Vec<HloId> = Vec::new();
     let mut operands = Vec::new();
-    for (index, comp) in old.computations.iter().enumerate() {
+    let reached = reached(old);
+    for (index, comp) in old.computations.iter().enumerate().filter(|(c, _)| reached[*c]) {
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
             if inst.op != HloOp::Call {
@@ -80,4 +81,22 @@ pub fn inline(old: &HloModule) -> Result<HloModule, Diagnostic> {
         out.finish(old, murre_components::ids::CompId::new(index), root);
     }
     Ok(out.module)
+}
+
+/// Which computations the entry reaches: only they are worth the room.
+fn reached(module: &HloModule) -> Vec<bool> {
+    let mut reached = vec![false; module.computations.len()];
+    reached[module.entry.index()] = true;
+    // Callees stand before their callers, so one walk backwards finds all.
+    for c in (0..module.computations.len()).rev().filter(|c| *c <= module.entry.index()) {
+        if reached[c] {
+            let instructions = module.computations[c].instructions.iter();
+            instructions.flat_map(|id| module.inst(id).called()).for_each(|callee| {
+                if let Some(flag) = reached.get_mut(callee.index()) {
+                    *flag = true;
+                }
+            });
+        }
+    }
+    reached
 }
