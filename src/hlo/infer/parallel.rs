@@ -162,6 +162,29 @@ impl<'m> Inspect<'m> {
         self.bad_attribute("operand_layout_constraints are not the operands' shapes", asked, own.join(", "))
     }
 
+    /// How many devices the collective's numbers count, where the module says how many there are.
+    fn devices(&self) -> Option<i64> {
+        let count = |key: &str| {
+            let given = self.module.extra.iter().find(|(k, _)| k == key);
+            given.and_then(|(_, v)| v.parse::<i64>().ok())
+        };
+        let (replicas, partitions) = (count("replica_count"), count("num_partitions"));
+        if replicas.is_none() && partitions.is_none() {
+            return None;
+        }
+        let (replicas, partitions) = (replicas.unwrap_or(1), partitions.unwrap_or(1));
+        use HloOp::*;
+        // Some say whether their numbers go over replicas and partitions; the others follow the channel.
+        let may_say =
+            matches!(self.inst.op, AllReduce | AllReduceStart | AllGather | AllGatherStart | ReduceScatter);
+        let channel = self.inst.kept_value("channel_id").is_some();
+        Some(match (may_say, channel, self.inst.kept_value("use_global_device_ids") == Some("true")) {
+            (true, true, true) => replicas.saturating_mul(partitions),
+            (false, true, _) => partitions,
+            _ => replicas,
+        })
+    }
+
     /// The groups of devices: none empty, no device twice, the devices counted up from 0, and all groups of one size. Returns
     /// that size; `None` where no groups are named.
     fn groups(&mut self) -> Rule<Option<usize>> {
@@ -197,8 +220,9 @@ impl<'m> Inspect<'m> {
         devices.sort_unstable();
         let counted = devices.iter().enumerate().all(|(i, d)| *d == i as i64);
         let size = groups.first().map_or(0, Vec::len);
-        if size == 0 || !counted || groups.iter().any(|g| g.len() != size) {
-            let wanted = "groups of one size that name the devices 0, 1, 2 ... once each";
+        let all = self.devices().is_none_or(|n| n == devices.len() as i64);
+        if size == 0 || !counted || !all || groups.iter().any(|g| g.len() != size) {
+            let wanted = "groups of one size that name every device, 0, 1, 2 ..., once";
             return self.bad_attribute("replica_groups are inconsistent", text, wanted);
         }
         Ok(Some(size))
@@ -212,6 +236,11 @@ impl<'m> Inspect<'m> {
         for (side, name) in ["source", "target"].iter().enumerate() {
             let mut devices: Vec<i64> = numbers.iter().skip(side).step_by(2).copied().collect();
             devices.sort_unstable();
+            let limit = self.devices().unwrap_or(i64::MAX);
+            if devices.iter().any(|d| !(0..limit).contains(d)) {
+                let message = format!("a {name} is no device of the module");
+                return self.bad_attribute(&message, text, format!("numbers from 0 to {}", limit - 1));
+            }
             if devices.windows(2).any(|pair| pair[0] == pair[1]) {
                 let message = format!("a device is the {name} of two pairs");
                 return self.bad_attribute(&message, text, format!("each {name} once"));

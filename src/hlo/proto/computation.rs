@@ -65,7 +65,7 @@ impl Ids {
         self.count = 0;
         self.base = first.saturating_sub(count as i64);
         self.table.clear();
-        self.table.resize(3 * count + 1, 0);
+        self.table.resize(2 * count + 1, 0);
         self.outside.clear();
     }
 
@@ -314,6 +314,7 @@ impl<'a> Reader<'a> {
 
     fn in_given_order(&mut self, comp: Comp<'a>) -> Result<(), Stop> {
         self.ids.begin(comp.count, comp.first);
+        self.out.reserve(comp.count);
         self.names.begin(HloId::new(self.out.len()), comp.count);
         let mut fields = Fields::new(comp.bytes);
         while let Some(field) = fields.next_field()? {

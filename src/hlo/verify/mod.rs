@@ -32,6 +32,7 @@ pub fn verify(module: &HloModule) -> Vec<Diagnostic> {
     }
     pairs::background(module, &mut faults);
     pairs::fusions(module, &mut faults);
+    pairs::threads(module, &mut faults);
     faults.sort_by_key(|d| d.ordinal);
     faults
 }

@@ -3,7 +3,7 @@
 
 use super::on;
 use murre_components::diag::{Diagnostic, codes::verify as codes};
-use murre_components::hlo::{HloInst, HloModule, HloOp};
+use murre_components::hlo::{Computation, HloInst, HloModule, HloOp};
 
 /// The operations that may finish what `op` starts; empty where it starts nothing.
 fn finishers(op: HloOp) -> &'static [HloOp] {
@@ -75,6 +75,28 @@ pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
             if own.is_some() && own != theirs {
                 let what = format!("{} has another {key} than what it finishes", inst.op.name());
                 fault(what, own.unwrap_or("").to_owned(), theirs.unwrap_or("none").to_owned());
+            }
+        }
+    }
+}
+
+/// Notes calls from one execution thread into another: only what runs in the background may do that.
+pub(super) fn threads(module: &HloModule, faults: &mut Vec<Diagnostic>) {
+    let thread = |c: &Computation| {
+        let given = c.extra.iter().find(|(k, _)| k == "execution_thread");
+        given.map_or("\"main\"".to_owned(), |(_, v)| v.clone())
+    };
+    if module.computations.iter().all(|c| c.extra.is_empty()) {
+        return;
+    }
+    for caller in &module.computations {
+        for inst in caller.instructions.iter().map(|id| module.inst(id)) {
+            let background = matches!(inst.op, HloOp::AsyncStart | HloOp::AsyncUpdate | HloOp::AsyncDone);
+            let other = inst.called().iter().map(|c| module.comp(*c)).find(|c| thread(c) != thread(caller));
+            if let Some(other) = other.filter(|_| !background) {
+                let what = format!("'{}' runs on another thread than its caller", other.name);
+                let fault = Diagnostic::error(&codes::VERIFY_COMPUTATION, what);
+                faults.push(on(fault.found(thread(other)).expected(thread(caller)), inst, inst.id.0));
             }
         }
     }
