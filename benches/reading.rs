@@ -31,22 +31,22 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
 }
 
 #[library_benchmark]
-#[bench::text_1k(args = (1_000), setup = text_of, config = limit(3_278_000))]
-#[bench::text_100k(args = (100_000), setup = text_of, config = limit(322_210_000))]
-#[bench::proto_1k(args = (1_000), setup = bytes_of, config = limit(2_817_000))]
-#[bench::proto_100k(args = (100_000), setup = bytes_of, config = limit(274_353_000))]
+#[bench::text_1k(args = (1_000), setup = text_of, config = limit(3_202_000))]
+#[bench::text_100k(args = (100_000), setup = text_of, config = limit(317_437_000))]
+#[bench::proto_1k(args = (1_000), setup = bytes_of, config = limit(2_790_000))]
+#[bench::proto_100k(args = (100_000), setup = bytes_of, config = limit(271_674_000))]
 fn read(input: Bytes) -> usize {
     black_box(murre::hlo::read_shared(&input, "generated").map_or(0, |m| m.len()))
 }
 
 #[library_benchmark]
-#[bench::verify_100k(args = (100_000), setup = module_of, config = limit(44_135_000))]
+#[bench::verify_100k(args = (100_000), setup = module_of, config = limit(48_838_000))]
 fn verify(module: HloModule) -> usize {
     black_box(murre::hlo::verify(&module).len())
 }
 
 #[library_benchmark]
-#[bench::print_10k(args = (10_000), setup = module_of, config = limit(29_495_000))]
+#[bench::print_10k(args = (10_000), setup = module_of, config = limit(29_136_000))]
 fn print(module: HloModule) -> usize {
     black_box(murre::hlo::print_module(&module).len())
 }

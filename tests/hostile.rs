@@ -107,6 +107,16 @@ fn calls_and_tuples_ten_thousand_deep() {
 }
 
 #[test]
+fn a_module_in_one_line() {
+    let mut line = String::from("HloModule m ENTRY e { v0 = f32[] constant(1)");
+    for i in 1..20 * DEEP {
+        let _ = write!(line, " v{i} = f32[] negate(v{})", i - 1);
+    }
+    line += " }";
+    assert_eq!(codes(line.as_bytes()), [""; 0]);
+}
+
+#[test]
 fn sizes_that_no_memory_has() {
     let huge = "1099511627776";
     assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! An array holds the bits of its elements in words of the element's own width (types narrower than a byte take one,
 //! sign- or zero-extended). Moving elements needs no more than that; computing with them goes through
-//! [`lanes`](super::lanes). An array with a run-time extent keeps its bound in `dims` and the sizes as they were set,
+//! [`super::lanes`]. An array with a run-time extent keeps its bound in `dims` and the sizes as they were set,
 //! unclamped, in `sizes`; what lies behind a size is garbage. Facts: `spec/hlo.md 8`.
 
 use super::lanes::{self, Kind, Lane, kind};

@@ -7,6 +7,7 @@
 
 use murre_components::diag::Span;
 pub use murre_components::hlo::source::{escape, unescape};
+use std::cell::Cell;
 
 /// One token.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,6 +55,8 @@ pub struct Lexer<'a> {
     at: usize,
     line: u32,
     line_start: usize,
+    /// Start of a line, a byte offset in it, and the characters before that.
+    counted: Cell<(usize, usize, usize)>,
 }
 
 /// Bytes of words.
@@ -77,7 +80,7 @@ pub(crate) fn is_word(b: u8) -> bool {
 impl<'a> Lexer<'a> {
     /// A lexer at the start of `text`.
     pub fn new(text: &'a str) -> Self {
-        Lexer { text, at: 0, line: 1, line_start: 0 }
+        Lexer { text, at: 0, line: 1, line_start: 0, counted: Cell::default() }
     }
 
     fn byte(&self, ahead: usize) -> u8 {
@@ -155,10 +158,18 @@ impl<'a> Lexer<'a> {
         Token { tok, start, end: self.at.min(self.text.len()), line, line_start }
     }
 
-    /// Line and column of a token, from 1, in characters.
+    /// Line and column of a token, from 1, in characters. Counts on from the place asked for last, where that is in the same
+    /// line: a line may hold a whole module.
     pub fn span(&self, token: &Token<'_>) -> Span {
-        let column = self.text.get(token.line_start..token.start).map_or(0, |t| t.chars().count()) as u32 + 1;
-        Span { line: token.line, column }
+        let (line_start, at, passed) = self.counted.get();
+        let (from, before) = if line_start == token.line_start && at <= token.start {
+            (at, passed)
+        } else {
+            (token.line_start, 0)
+        };
+        let column = before + self.text.get(from..token.start).map_or(0, |t| t.chars().count());
+        self.counted.set((token.line_start, token.start, column));
+        Span { line: token.line, column: u32::try_from(column).unwrap_or(u32::MAX).saturating_add(1) }
     }
 
     fn scan(&mut self, start: usize) -> Tok<'a> {

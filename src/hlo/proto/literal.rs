@@ -84,7 +84,7 @@ fn array_literal(input: &Bytes, message: &[u8], wanted: &ArrayShape) -> Result<L
     let mut fields = Fields::new(message);
     while let Some(field) = fields.next_field()? {
         if field.number == 1 {
-            match shape::decode(field.value.bytes()?)? {
+            match shape::decode_unchecked(field.value.bytes()?)? {
                 Shape::Array(own) if own.ty == wanted.ty && own.dims == wanted.dims => layout = own.layout,
                 other => {
                     let what = format!("the literal is {other}, its instruction {wanted}");

@@ -50,9 +50,14 @@ impl From<Damaged> for Fault {
 fn sanitized<'n>(name: &'n str, otherwise: impl FnOnce() -> String) -> Cow<'n, str> {
     let first = name.as_bytes().first().copied().unwrap_or(0);
     let begins = first.is_ascii_alphabetic() || first == b'_';
-    // Three dots are a token of their own.
-    let word = name.bytes().all(super::lex::is_word) && !name.contains("...");
-    if begins && word && !super::text::reserved(name) {
+    // Three dots are a token of their own; two may be part of three.
+    let mut before = 0;
+    let word = name.bytes().all(|b| {
+        let dots = b == b'.' && before == b'.';
+        before = b;
+        super::lex::is_word(b) && !dots
+    });
+    if begins && (word || is_dotted_word(name)) && !super::text::reserved(name) {
         return Cow::Borrowed(name);
     }
     let mut out: String =
@@ -67,6 +72,12 @@ fn sanitized<'n>(name: &'n str, otherwise: impl FnOnce() -> String) -> Cow<'n, s
         out.push('_');
     }
     Cow::Owned(out)
+}
+
+/// Whether a name with two dots in a row is a word all the same.
+#[cold]
+fn is_dotted_word(name: &str) -> bool {
+    name.bytes().all(super::lex::is_word) && !name.contains("...")
 }
 
 /// Field 1 of a message, if the message is whole and the field a message.

@@ -10,7 +10,7 @@ use prost::Message;
 
 /// A shape from its bytes.
 pub(super) fn decode(bytes: &[u8]) -> Result<Shape, Fault> {
-    let shape = shape(&ShapeProto::decode(bytes).map_err(|e| too_deep(&e).unwrap_or_else(damaged))?, 0)?;
+    let shape = decode_unchecked(bytes)?;
     let text = shape.to_string();
     if is_shape(&text) {
         return Ok(shape);
@@ -18,6 +18,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Shape, Fault> {
     let mut fault = fault(&read::READ_SHAPE, "the shape or its layout is malformed");
     fault.found = Some(text);
     Err(fault)
+}
+
+/// A shape from its bytes, one that is not kept: whether it can be printed does not matter.
+pub(super) fn decode_unchecked(bytes: &[u8]) -> Result<Shape, Fault> {
+    shape(&ShapeProto::decode(bytes).map_err(|e| too_deep(&e).unwrap_or_else(damaged))?, 0)
 }
 
 /// The fault of messages that nest deeper than `prost` follows them.

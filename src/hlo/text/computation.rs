@@ -91,9 +91,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Lines up to the first that begins with a brace: about as many instructions as the computation has.
-    fn lines_ahead(&self) -> usize {
-        let rest = &self.lexer.text().as_bytes()[self.tok.start.min(self.lexer.text().len())..];
-        let end = memchr::memmem::find(rest, b"\n}").unwrap_or(0);
+    fn lines_ahead(&mut self) -> usize {
+        let text = self.lexer.text().as_bytes();
+        let rest = &text[self.tok.start.min(text.len())..];
+        // Looking ahead must not cost more than reading does, however the text is laid out.
+        let rest = &rest[..rest.len().min(self.look_ahead)];
+        let end = memchr::memmem::find(rest, b"\n}").unwrap_or(rest.len());
+        self.look_ahead -= end;
         memchr::memchr_iter(b'\n', &rest[..end]).count()
     }
 

@@ -13,6 +13,8 @@ use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
 
 /// A cache takes no more entries than this: what repeats is seen early.
 const MOST_ENTRIES: usize = 1 << 14;
+/// Attributes longer than this are left to the token reader: a text need not have lines at all.
+const LONGEST_LINE: usize = 1 << 14;
 /// Longest text of a constant that is remembered.
 const SMALL_LITERAL: usize = 96;
 
@@ -262,6 +264,7 @@ impl<'a> Parser<'a> {
     fn known_attributes(&self, c: &mut Cursor<'a>, op: HloOp) -> Option<(Known, Option<&'a str>)> {
         const METADATA: &str = ", metadata={";
         let rest = &c.text.as_bytes()[c.at..];
+        let rest = &rest[..rest.len().min(LONGEST_LINE)];
         let mut end = memchr::memchr(b'\n', rest)?;
         let behind = end;
         if end > 0 && rest[end - 1] == b'\r' {

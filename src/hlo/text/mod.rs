@@ -1,6 +1,6 @@
 //! HLO text in, module out. This file has the parser's state and its smallest steps; [`header`] reads what stands around
 //! computations, [`computation`] what stands around instructions; [`instruction`], [`shape`], [`literal`] and
-//! [`attributes`] read the parts of a line, and [`line`] reads a line of the usual form in one go.
+//! [`attributes`] read the parts of a line, and [`mod@line`] reads a line of the usual form in one go.
 //!
 //! A line's own faults (an unknown opcode, an undefined operand, a value out of range) are collected and reading goes
 //! on; where the text's structure breaks, reading stops, since what follows could only be guessed. Nothing here
@@ -56,6 +56,8 @@ pub(crate) struct Parser<'a> {
     wrapped: Vec<wrapped::Wrapped>,
     /// What the header says of the entry computation.
     outer: Outer,
+    /// Bytes that may still be looked at ahead of reading them.
+    look_ahead: usize,
     faults: Vec<Diagnostic>,
 }
 
@@ -145,6 +147,7 @@ impl<'a> Parser<'a> {
             cache,
             wrapped: Vec::new(),
             outer: Outer::default(),
+            look_ahead: 2 * text.len(),
             faults: Vec::new(),
         }
     }

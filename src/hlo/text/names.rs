@@ -1,7 +1,7 @@
 //! The names of one computation: name in, instruction out. The table holds ids; the names themselves are in the module.
 //!
 //! Names are mostly a word and a number that counts up (`add.17`), and operands are mostly near. So a name is looked for
-//! first at the place of its word plus its number: neighbours in the text are neighbours in the table, and a large
+//! first at the place of its word plus twice its number: neighbours in the text are neighbours in the table, and a large
 //! computation costs no more cache misses an instruction than a small one. Only where that place is taken by another
 //! name does a hash decide.
 
@@ -47,7 +47,7 @@ fn place(name: &str) -> usize {
     let mixed = near.wrapping_mul(0x9e37_79b9_7f4a_7c15)
         ^ load(&head[..head.len().min(8)])
         ^ (head.len() as u64) << 40;
-    ((mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as usize).wrapping_add(number)
+    ((mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as usize).wrapping_add(2 * number)
 }
 
 impl Names {
@@ -72,8 +72,11 @@ impl Names {
             id == 0 || module.inst(HloId(id - 1)).name() == name
         };
         let first = place(name) & mask;
-        if here(first) {
-            return first;
+        // Numbers are two slots apart, so that the words of a computation do not stand in each other's way.
+        for near in [first, first ^ 1] {
+            if here(near) {
+                return near;
+            }
         }
         // Steps of its own for each name: next to a taken place many may be taken.
         let hash = seeded_hash(name) as usize;

@@ -3,7 +3,7 @@
 //! Tiles, memory spaces and element sizes in a layout are kept as written: they do not change a program's meaning.
 
 use super::{Parse, Parser};
-use crate::hlo::lex::Tok;
+use crate::hlo::lex::{Tok, Token};
 use murre_components::diag::codes::read;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Shape, UNBOUNDED};
@@ -61,10 +61,14 @@ impl<'a> Parser<'a> {
     }
 
     fn leaf_shape(&mut self) -> Parse<Shape> {
-        let at = self.span();
+        let at = self.tok;
         let word = self.word("a shape")?;
         let Some(ty) = HloType::from_name(word).filter(|t| *t != HloType::Tuple) else {
-            let fault = self.diagnostic(&read::READ_SHAPE, at, format!("'{word}' is no element type"));
+            let fault = self.diagnostic(
+                &read::READ_SHAPE,
+                self.lexer.span(&at),
+                format!("'{word}' is no element type"),
+            );
             return Err(Box::new(fault.found(word).expected("an element type such as f32, s32 or pred")));
         };
         self.expect(b'[')?;
@@ -82,10 +86,14 @@ impl<'a> Parser<'a> {
             if bounded {
                 self.advance();
             }
-            let at = self.span();
+            let at = self.tok;
             let extent = self.int()?;
             if extent < 0 {
-                let fault = self.diagnostic(&read::READ_SHAPE, at, "a dimension's extent is negative");
+                let fault = self.diagnostic(
+                    &read::READ_SHAPE,
+                    self.lexer.span(&at),
+                    "a dimension's extent is negative",
+                );
                 return Err(Box::new(fault.found(extent.to_string())));
             }
             dims.push(extent);
@@ -114,7 +122,7 @@ impl<'a> Parser<'a> {
     }
 
     fn layout(&mut self, rank: usize) -> Parse<(Vec<i64>, Box<str>)> {
-        let at = self.span();
+        let at = self.tok;
         self.expect(b'{')?;
         let mut order = Vec::new();
         let mut seen = vec![false; rank];
@@ -177,10 +185,11 @@ impl<'a> Parser<'a> {
         Ok(note.trim())
     }
 
-    fn bad_layout(&self, at: murre_components::diag::Span, rank: usize) -> super::Fault {
+    fn bad_layout(&self, at: Token<'_>, rank: usize) -> super::Fault {
         let what = "a layout must name every dimension once (a scalar has none)";
         Box::new(
-            self.diagnostic(&read::READ_SHAPE, at, what).expected(format!("an order of {rank} dimensions")),
+            self.diagnostic(&read::READ_SHAPE, self.lexer.span(&at), what)
+                .expected(format!("an order of {rank} dimensions")),
         )
     }
 }

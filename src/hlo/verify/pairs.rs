@@ -3,7 +3,7 @@
 
 use super::on;
 use murre_components::diag::{Diagnostic, codes::verify as codes};
-use murre_components::hlo::{Computation, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Computation, HloModule, HloOp};
 
 /// The operations that may finish what `op` starts; empty where it starts nothing.
 fn finishers(op: HloOp) -> &'static [HloOp] {
@@ -41,8 +41,11 @@ fn names(ops: &[HloOp]) -> String {
 
 /// Notes every pair that is none.
 pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
-    let involved = |i: HloInst<'_>| !finishers(i.op).is_empty() || !starters(i.op).is_empty();
-    if !module.insts().any(involved) {
+    let mut involved = [false; 256];
+    for op in HloOp::ALL {
+        involved[*op as usize] = !finishers(*op).is_empty() || !starters(*op).is_empty();
+    }
+    if !module.insts().any(|i| involved[i.op as usize]) {
         return;
     }
     let mut users = vec![0u32; module.len()];
