@@ -96,7 +96,7 @@ fn front_end(input: (Compiler, Stage)) -> Compiler {
 }
 
 #[library_benchmark]
-#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(704_000))]
+#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(790_000))]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
     black_box(murre::check::verified_module(&bytes::Bytes::from(bytes), "example").is_ok())
 }
