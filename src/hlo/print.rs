@@ -7,7 +7,7 @@ use crate::hlo::number::format_element;
 use crate::hlo::text::is_keyword;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{
-    ArrayShape, Attrs, ConvDims, Direction, HloInst, HloModule, HloOp, Literal, StackFrames, WindowDim,
+    ArrayShape, Attrs, ConvDims, HloInst, HloModule, HloOp, Literal, StackFrames, WindowDim,
 };
 use std::fmt::Write;
 
@@ -159,15 +159,7 @@ fn attributes(module: &HloModule, inst: HloInst<'_>, out: &mut String) {
         Attrs::None | Attrs::Parameter { .. } | Attrs::Constant(_) => {}
         Attrs::GetTupleElement { index } => put("index", index.to_string()),
         Attrs::Compare { direction, total_order } => {
-            let name = match direction {
-                Direction::Eq => "EQ",
-                Direction::Ne => "NE",
-                Direction::Ge => "GE",
-                Direction::Gt => "GT",
-                Direction::Le => "LE",
-                Direction::Lt => "LT",
-            };
-            put("direction", name.to_owned());
+            put("direction", direction.name().to_owned());
             if *total_order {
                 put("type", "TOTALORDER".to_owned());
             }

@@ -17,6 +17,27 @@ pub enum Direction {
     Lt,
 }
 
+impl Direction {
+    const NAMES: [(Direction, &'static str); 6] = [
+        (Direction::Eq, "EQ"),
+        (Direction::Ne, "NE"),
+        (Direction::Ge, "GE"),
+        (Direction::Gt, "GT"),
+        (Direction::Le, "LE"),
+        (Direction::Lt, "LT"),
+    ];
+
+    /// The word in text and proto.
+    pub fn name(self) -> &'static str {
+        Self::NAMES[self as usize].1
+    }
+
+    /// The direction of this word.
+    pub fn from_name(name: &str) -> Option<Direction> {
+        Self::NAMES.iter().find(|(_, n)| *n == name).map(|(d, _)| *d)
+    }
+}
+
 /// One dimension of a window.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]
@@ -181,5 +202,18 @@ impl Literal {
             Literal::Array { data, .. } => data,
             Literal::Tuple(_) => &[],
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directions_have_their_words() {
+        for (direction, name) in Direction::NAMES {
+            assert_eq!((direction.name(), Direction::from_name(name)), (name, Some(direction)));
+        }
+        assert_eq!(Direction::from_name("XX"), None);
     }
 }

@@ -39,15 +39,8 @@ pub(super) fn attributes(op: HloOp, inst: &HloInstructionProto) -> Result<Attrs,
         },
         GetTupleElement => Attrs::GetTupleElement { index: index(inst.tuple_index)? },
         Compare => Attrs::Compare {
-            direction: match inst.comparison_direction.as_str() {
-                "EQ" => Direction::Eq,
-                "NE" => Direction::Ne,
-                "GE" => Direction::Ge,
-                "GT" => Direction::Gt,
-                "LE" => Direction::Le,
-                "LT" => Direction::Lt,
-                _ => return Err(missing("direction of comparison")),
-            },
+            direction: Direction::from_name(&inst.comparison_direction)
+                .ok_or_else(|| missing("direction of comparison"))?,
             total_order: inst.comparison_type == "TOTALORDER",
         },
         Broadcast | Transpose | Reverse | Concatenate | GetDimensionSize | SetDimensionSize | Reduce

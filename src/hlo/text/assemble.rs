@@ -21,7 +21,7 @@ impl<'a> Parser<'a> {
         let mut missing = Vec::new();
         let attrs = match op {
             GetTupleElement => Attrs::GetTupleElement { index: bag.index("index", &mut missing) },
-            Compare => match direction(&bag.text("direction", &mut missing)) {
+            Compare => match Direction::from_name(&bag.text("direction", &mut missing)) {
                 Some(direction) => {
                     let kind = bag.text("type", &mut Vec::new());
                     if !matches!(kind.as_str(), "" | "FLOAT" | "SIGNED" | "UNSIGNED" | "TOTALORDER") {
@@ -323,18 +323,6 @@ impl Bag<'_> {
             _ => Vec::new(),
         }
     }
-}
-
-fn direction(word: &str) -> Option<Direction> {
-    Some(match word {
-        "EQ" => Direction::Eq,
-        "NE" => Direction::Ne,
-        "GE" => Direction::Ge,
-        "GT" => Direction::Gt,
-        "LE" => Direction::Le,
-        "LT" => Direction::Lt,
-        _ => return None,
-    })
 }
 
 /// The contents of a quoted text; anything else as it is.

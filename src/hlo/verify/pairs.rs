@@ -21,18 +21,8 @@ fn finishers(op: HloOp) -> &'static [HloOp] {
 }
 
 /// The operations that may start what `op` finishes; empty where it finishes nothing.
-fn starters(op: HloOp) -> &'static [HloOp] {
-    use HloOp::*;
-    match op {
-        AllGatherDone => &[AllGatherStart],
-        AllReduceDone => &[AllReduceStart],
-        AsyncUpdate | AsyncDone => &[AsyncStart, AsyncUpdate],
-        CollectivePermuteDone => &[CollectivePermuteStart],
-        CopyDone => &[CopyStart],
-        RecvDone => &[Recv],
-        SendDone => &[Send],
-        _ => &[],
-    }
+fn starters(op: HloOp) -> Vec<HloOp> {
+    HloOp::ALL.iter().copied().filter(|start| finishers(*start).contains(&op)).collect()
 }
 
 fn names(ops: &[HloOp]) -> String {
@@ -41,11 +31,9 @@ fn names(ops: &[HloOp]) -> String {
 
 /// Notes every pair that is none.
 pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
-    let mut involved = [false; 256];
-    for op in HloOp::ALL {
-        involved[*op as usize] = !finishers(*op).is_empty() || !starters(*op).is_empty();
-    }
-    if !module.insts().any(|i| involved[i.op as usize]) {
+    let starters: Vec<Vec<HloOp>> = HloOp::ALL.iter().map(|op| starters(*op)).collect();
+    let involved = |op: HloOp| !finishers(op).is_empty() || !starters[op as usize].is_empty();
+    if !module.insts().any(|i| involved(i.op)) {
         return;
     }
     let mut users = vec![0u32; module.len()];
@@ -61,7 +49,7 @@ pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
             let fault = Diagnostic::error(&codes::VERIFY_OPERAND, what).found(found).expected(expected);
             faults.push(on(fault, inst, inst.id.0));
         };
-        let (starts, ends) = (finishers(inst.op), starters(inst.op));
+        let (starts, ends) = (finishers(inst.op), starters[inst.op as usize].as_slice());
         let at = inst.id.index();
         if !starts.is_empty() && (users[at], finished[at]) != (1, 1) {
             let what = format!("{} must be used once, by what finishes it", inst.op.name());
