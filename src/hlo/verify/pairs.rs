@@ -31,9 +31,12 @@ fn names(ops: &[HloOp]) -> String {
 
 /// Notes every pair that is none.
 pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
-    let starters: Vec<Vec<HloOp>> = HloOp::ALL.iter().map(|op| starters(*op)).collect();
-    let involved = |op: HloOp| !finishers(op).is_empty() || !starters[op as usize].is_empty();
-    if !module.insts().any(|i| involved(i.op)) {
+    let mut involved = [false; 256];
+    for start in HloOp::ALL.iter().filter(|op| !finishers(**op).is_empty()) {
+        involved[*start as usize] = true;
+        finishers(*start).iter().for_each(|end| involved[*end as usize] = true);
+    }
+    if !module.insts().any(|i| involved[i.op as usize]) {
         return;
     }
     let mut users = vec![0u32; module.len()];
@@ -44,12 +47,12 @@ pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
             finished[o.index()] += u32::from(finishers(module.inst(*o).op).contains(&inst.op));
         }
     }
-    for inst in module.insts() {
+    for inst in module.insts().filter(|i| involved[i.op as usize]) {
         let mut fault = |what: String, found: String, expected: String| {
             let fault = Diagnostic::error(&codes::VERIFY_OPERAND, what).found(found).expected(expected);
             faults.push(on(fault, inst, inst.id.0));
         };
-        let (starts, ends) = (finishers(inst.op), starters[inst.op as usize].as_slice());
+        let (starts, ends) = (finishers(inst.op), starters(inst.op));
         let at = inst.id.index();
         if !starts.is_empty() && (users[at], finished[at]) != (1, 1) {
             let what = format!("{} must be used once, by what finishes it", inst.op.name());
@@ -59,7 +62,7 @@ pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
         let Some(start) = operand.filter(|_| !ends.is_empty()) else { continue };
         if !ends.contains(&start.op) {
             let what = format!("{} finishes what was not started", inst.op.name());
-            fault(what, start.op.name().to_owned(), names(ends));
+            fault(what, start.op.name().to_owned(), names(&ends));
         }
         for key in ["channel_id", "is_host_transfer"] {
             let (own, theirs) = (inst.kept_value(key), start.kept_value(key));
