@@ -64,7 +64,7 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
     config
 }
 
-// Limits are the measured counts and some four per cent: counts depend on the compiler's version, which
+// Limits are the measured counts and one to four per cent: counts depend on the compiler's version, which
 // rust-toolchain.toml pins, and on the standard library's.
 #[library_benchmark]
 #[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(10_954_000))]
