@@ -21,6 +21,10 @@ pub enum NodeKind {
     TensorCopyDynamicSrc,
     /// Scatter form: the write address is a run-time value.
     TensorCopyDynamicDst,
+    /// Gather by a vector of run-time offsets: result, source, offsets.
+    GatherRows,
+    /// Scatter by a vector of run-time offsets, combined by `NodeHead::sub` (`spec/isa.md 4.4`): result, source, offsets.
+    ScatterRows,
     /// Elementwise operator (`NodeHead::op`), select and convert included.
     Elementwise,
     /// Reduction of the innermost `scalars.imm` dimensions of the source.
@@ -177,8 +181,10 @@ pub struct TensorCopyDynamic {
     pub indices: ArrayVec<DynamicIndex, 8>,
     /// Which pairs of the dynamic side materialise the address (`addr_free_indices`).
     pub addr_free_indices: ArrayVec<u8, 8>,
-    /// Largest admissible total offset plus one, elements.
+    /// Largest admissible total offset plus one, elements; of a vector offset the largest index plus one.
     pub max_index: u32,
+    /// Number of offsets of a vector offset; 0 when the offset is a scalar.
+    pub indices_in_vector: u32,
 }
 
 /// Payloads of the dynamic copies.

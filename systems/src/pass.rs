@@ -11,7 +11,9 @@ use murre_components::diag::Diagnostics;
 pub enum Stage {
     /// Bounded dynamic dimensions become sizes and masks.
     DynamicShape,
-    /// Calls inlined, dead and repeated instructions dropped, constants folded.
+    /// Calls inlined; operations that no engine has become operations that one has.
+    Legalize,
+    /// Dead and repeated instructions dropped, constants folded.
     Simplify,
     /// HLO becomes Penguin nodes with homes.
     Penguin,
@@ -37,8 +39,9 @@ pub enum Stage {
 
 impl Stage {
     /// Every stage, in order.
-    pub const ALL: [Stage; 12] = [
+    pub const ALL: [Stage; 13] = [
         Stage::DynamicShape,
+        Stage::Legalize,
         Stage::Simplify,
         Stage::Penguin,
         Stage::Loops,
@@ -56,6 +59,7 @@ impl Stage {
     pub fn name(self) -> &'static str {
         match self {
             Stage::DynamicShape => "dynamic_shape",
+            Stage::Legalize => "legalize",
             Stage::Simplify => "simplify",
             Stage::Penguin => "penguin",
             Stage::Loops => "loops",
@@ -141,6 +145,7 @@ struct RankSet(u16);
 pub fn passes() -> impl Iterator<Item = &'static Pass> {
     [
         crate::dynamic_shape::PASSES,
+        crate::legalize::PASSES,
         crate::simplify::PASSES,
         crate::penguin::PASSES,
         crate::loops::PASSES,

@@ -47,6 +47,10 @@ pub fn expand_dynamic_ap_info(world: &mut World) {
             }
             for ap in operands[id.index()].range() {
                 let Some(info) = payloads.dynamic(dynamic[ap].payload) else { continue };
+                if matches!(info.kind, OffsetKind::Vector(_)) {
+                    // The offsets are in memory; the record names them.
+                    continue;
+                }
                 let from = from[id.index()];
                 let fail = |what: &str| {
                     diagnostics.push(Diagnostic::error(&INTERNAL, what.to_string()).ordered(from.hlo.0));

@@ -47,7 +47,11 @@ pub fn verify_address(
                 _ => {}
             }
         }
-        if head.op.is_dma() && head.flags & InstHead::DYNAMIC != 0 && (r.src0.is_none() || r.src1.is_none()) {
+        if head.op.is_dma()
+            && head.flags & InstHead::DYNAMIC != 0
+            && operands[id.index()].inputs == 1
+            && (r.src0.is_none() || r.src1.is_none())
+        {
             fault("a dynamic DMA without offset or bound".to_string());
         }
     }

@@ -109,6 +109,9 @@ fn function(op: HloOp) -> Option<u8> {
             HloOp::Erf => ActFunc::Erf,
             HloOp::Sign => ActFunc::Sign,
             HloOp::Abs => ActFunc::Abs,
+            HloOp::IsFinite => ActFunc::IsFinite,
+            // Only of a number and 1: stage `legalize` leaves no other.
+            HloOp::Atan2 => ActFunc::Arctan,
             _ => return None,
         }
         .code(),
@@ -143,6 +146,11 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
         HloOp::Select => {
             return operands.len() == 4 && select(e, &out, &operands[1], &operands[2], &operands[3]);
         }
+        HloOp::RoundNearestEven => {
+            let source = e.spread(first, &out);
+            round_nearest_even(e, &out, &source);
+            return true;
+        }
         HloOp::Convert | HloOp::Copy => {
             let source = e.spread(first, &out);
             e.tensor_copy(&out, &source);
@@ -151,6 +159,21 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
         _ => {}
     }
     let dtype = dtype_of(first);
+    if matches!(dtype, DType::I32 | DType::U32) {
+        match (head.op, operands.get(2)) {
+            (HloOp::Abs | HloOp::Sign, _) => {
+                let x = e.spread(first, &out);
+                magnitude_or_sign(e, head.op, dtype, &out, &x);
+                return true;
+            }
+            (HloOp::Divide | HloOp::Remainder, Some(second)) => {
+                let (x, y) = (e.spread(first, &out), e.spread(second, &out));
+                divide(e, head.op == HloOp::Remainder, dtype, &out, &x, &y);
+                return true;
+            }
+            _ => {}
+        }
+    }
     if matches!(dtype, DType::I32 | DType::U32) && integer(head.op, head.sub, dtype == DType::I32).is_some() {
         return integers(e, head, &out, operands, dtype);
     }
@@ -182,6 +205,72 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
             }
         }
     }
+}
+
+/// To the nearest whole number, ties to even: the cast to integers does that for everything that has a fraction. The
+/// sign of a zero is the operand's.
+fn round_nearest_even(e: &mut Emit, out: &Operand, x: &Operand) {
+    let (parts, free) = shape_of(out);
+    let wide = e.temp(DType::F32, parts, free);
+    e.tensor_copy(&wide, x);
+    let whole = e.temp(DType::I32, parts, free);
+    e.tensor_copy(&whole, &wide);
+    let near = e.temp(DType::F32, parts, free);
+    e.tensor_copy(&near, &whole);
+    let bits = |o: &Operand| Operand { dtype: DType::U32, ..o.clone() };
+    let sign = e.temp(DType::U32, parts, free);
+    e.tensor_scalar_bits(wire(AluOp::BitwiseAnd), 0x8000_0000, &sign, &bits(&wide));
+    e.tensor_tensor(EngineId::Dve, wire(AluOp::BitwiseOr), &bits(&near), &bits(&near), &sign);
+    // From 2^23 on every number is whole; infinities and NaN stay too.
+    let size = e.temp(DType::F32, parts, free);
+    e.tensor_scalar(wire(AluOp::Abs), 0.0, false, &size, &wide);
+    let small = e.temp(DType::U8, parts, free);
+    e.tensor_scalar(wire(AluOp::IsLt), 8_388_608.0, false, &small, &size);
+    e.copy_predicated(&wide, &small, &near);
+    e.tensor_copy(out, &wide);
+}
+
+/// Absolute value (which wraps for the smallest integer) or sign of 32-bit integers.
+fn magnitude_or_sign(e: &mut Emit, op: HloOp, dtype: DType, out: &Operand, x: &Operand) {
+    let (signed, pool) = (dtype == DType::I32, EngineId::Pool);
+    let limit = |e: &mut Emit, value: i32| {
+        let splat = NodeOperand::Splat(value as u32, dtype);
+        e.spread(&splat, out)
+    };
+    let (parts, free) = shape_of(out);
+    match (op, signed) {
+        (HloOp::Abs, false) => e.tensor_copy(out, x),
+        (HloOp::Abs, true) => {
+            let zero = limit(e, 0);
+            let negated = e.temp(dtype, parts, free);
+            e.tensor_tensor(pool, IntOp::Subtract.wire(), &negated, &zero, x);
+            e.tensor_tensor(pool, IntOp::Max.wire(), out, x, &negated);
+        }
+        (_, false) => {
+            let one = limit(e, 1);
+            e.tensor_tensor(pool, IntOp::UMin.wire(), out, x, &one);
+        }
+        (_, true) => {
+            let (one, minus) = (limit(e, 1), limit(e, -1));
+            let below = e.temp(dtype, parts, free);
+            e.tensor_tensor(pool, IntOp::Min.wire(), &below, x, &one);
+            e.tensor_tensor(pool, IntOp::Max.wire(), out, &below, &minus);
+        }
+    }
+}
+
+/// HLO's quotient is all ones and its remainder the dividend where the divisor is 0; the machine gives 0 for both.
+fn divide(e: &mut Emit, remainder: bool, dtype: DType, out: &Operand, x: &Operand, y: &Operand) {
+    let (op, modulo) =
+        if dtype == DType::I32 { (IntOp::Divide, IntOp::Mod) } else { (IntOp::UDivide, IntOp::UMod) };
+    let (parts, free) = shape_of(out);
+    let zero = e.spread(&NodeOperand::Splat(0, dtype), out);
+    let special = if remainder { x.clone() } else { e.spread(&NodeOperand::Splat(u32::MAX, dtype), out) };
+    let none = e.temp(dtype, parts, free);
+    e.tensor_tensor(EngineId::Pool, IntOp::Eq.wire(), &none, y, &zero);
+    let op = if remainder { modulo } else { op };
+    e.tensor_tensor(EngineId::Pool, op.wire(), out, x, y);
+    e.copy_predicated(out, &none, &special);
 }
 
 fn floats(e: &mut Emit, head: &NodeHead, op: u8, out: &Operand, a: &NodeOperand, b: &NodeOperand) -> bool {

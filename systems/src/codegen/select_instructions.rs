@@ -94,6 +94,18 @@ fn node(
             dynamic_copy(e, head.kind == NodeKind::TensorCopyDynamicSrc, out, source, scalars.imm, pending);
             true
         }
+        NodeKind::GatherRows | NodeKind::ScatterRows => {
+            let (Some(out), Some(source), Some(index)) = (access(0), access(1), access(2)) else {
+                return false;
+            };
+            let mut row = InstRow::new(Opcode::DmaCopy, EngineId::Pool, head.hlo);
+            row.head.flags = InstHead::DYNAMIC | io_flag(e, &out, &source);
+            row.args.op0 = head.sub;
+            e.push(row, &[out], &[source, index]);
+            let first = e.staging.insts.last().map_or(ApId::NONE, |r| r.operands.first);
+            pending.0.push((ApId(first.0 + (head.kind == NodeKind::GatherRows) as u32), scalars.imm));
+            true
+        }
         NodeKind::Reduce => {
             let (Some(out), Some(mut source)) = (access(0), access(1)) else { return false };
             let op = match head.op {

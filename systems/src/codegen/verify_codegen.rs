@@ -9,18 +9,28 @@ use murre_components::diag::{Diagnostic, Diagnostics};
 /// The pass.
 pub fn verify_codegen(
     insts: Query<(&InstHead, &InstOperands, &InstFrom)>,
-    aps: Query<(&ApHead, &ApPattern)>,
+    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
     locs: Query<&LocHead>,
+    payloads: Res<Payloads>,
     diagnostics: Res<Diagnostics>,
 ) {
     let (insts, operands, from) = crate::columns!(insts);
-    let (heads, patterns) = crate::columns!(aps);
+    let (heads, patterns, dynamics) = crate::columns!(aps);
     let locs = crate::columns!(locs);
     let fault = |inst: usize, what: String| {
         diagnostics.push(Diagnostic::error(&INTERNAL, what).ordered(from[inst].hlo.0));
     };
-    for (head, pattern) in heads.iter().zip(patterns) {
-        let size = locs[head.loc.index()].partitions as i64 * locs[head.loc.index()].part_elems as i64;
+    let indexed = |d: &ApDynamic| {
+        payloads.dynamic(d.payload).is_some_and(|info| matches!(info.kind, OffsetKind::Vector(_)))
+    };
+    for ((head, pattern), dynamic) in heads.iter().zip(patterns).zip(dynamics) {
+        if indexed(dynamic) {
+            // Its rows stand where the offsets say.
+            continue;
+        }
+        // In elements of the access, which may be narrower or wider than the location's.
+        let loc = locs[head.loc.index()];
+        let size = loc.partitions as i64 * loc.part_bytes() as i64 / head.dtype.bytes() as i64;
         let (low, high) = pattern.span();
         let at = head.offset as i64;
         let whole = pattern.0.is_empty() || pattern.0.iter().any(|p| p.num == 0);

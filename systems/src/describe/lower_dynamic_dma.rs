@@ -66,6 +66,10 @@ pub fn lower_dynamic_dma(
                 continue;
             }
             let (d, s) = (operands[row].output(0).index(), operands[row].input(0).index());
+            if operands[row].inputs > 1 {
+                // A vector of offsets: one record as it is.
+                continue;
+            }
             let side = |k: usize| Some((ap.get(k)?, patterns.get(k)?, loc.get(ap.get(k)?.loc.index())?));
             match side(d).zip(side(s)).and_then(|(d, s)| copy_shape(d, s)) {
                 None => faults.push((&lower::DMA_SHAPE, id, from[row].hlo)),

@@ -154,6 +154,30 @@ pub fn copy_shape(
     Some(CopyShape { dims, run, src_bytes, dst_bytes })
 }
 
+/// The shape of a copy with a vector of offsets: pair 0 counts the rows, pair 1 is the contiguous run of a row. Rows are
+/// never one with their runs, because each stands where its offset says. `None` for any other form.
+pub fn indexed_shape(
+    dst: (&ApHead, &ApPattern, &LocHead),
+    src: (&ApHead, &ApPattern, &LocHead),
+) -> Option<CopyShape> {
+    let ([d0, d1], [s0, s1]) = (dst.1.0.as_slice(), src.1.0.as_slice()) else { return None };
+    let run = (d1.step == 1 || d1.num == 1) && (s1.step == 1 || s1.num == 1) && d1.num == s1.num;
+    if !run || d0.num != s0.num || d0.num == 0 || d1.num == 0 {
+        return None;
+    }
+    let row = CopyDim {
+        num: d0.num,
+        src: step_of(s0.step, src.0, src.2),
+        dst: step_of(d0.step, dst.0, dst.2),
+    };
+    let (src_bytes, dst_bytes) = (src.0.dtype.bytes(), dst.0.dtype.bytes());
+    let shape = CopyShape { dims: ArrayVec::from_iter([row]), run: d1.num, src_bytes, dst_bytes };
+    (shape.run <= shape.max_run() && row.src.fits() && row.dst.fits() && row.num <= MAX_INDICES).then_some(shape)
+}
+
+/// Offsets that one record takes (`spec/isa.md 4.4`).
+pub const MAX_INDICES: u32 = 4096;
+
 /// A dimension with its part that a record takes and the parts that become several records.
 #[derive(Clone, Copy)]
 struct Loop {

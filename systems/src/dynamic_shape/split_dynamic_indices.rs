@@ -32,7 +32,7 @@ pub fn split_dynamic_indices(mut module: ResMut<HloModule>) {
         return;
     }
     let old = std::mem::take(&mut *module);
-    let mut out = crate::simplify::rebuild::Rebuild::new(&old);
+    let mut out = crate::legalize::rebuild::Rebuild::new(&old);
     for (index, comp) in old.computations.iter().enumerate() {
         for id in comp.instructions.iter() {
             let inst = old.inst(id);

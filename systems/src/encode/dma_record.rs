@@ -4,7 +4,7 @@
 //! (D17). The update of an inline copy is its completion semaphore. Facts: `spec/isa.md 4, 5.7`, D7, D8, D9.
 
 use super::encode_records::{Out, View};
-use crate::describe::shape::{copy_shape, side_base};
+use crate::describe::shape::{copy_shape, indexed_shape, side_base};
 use murre_components::bir::*;
 use murre_components::diag::codes::lower;
 use murre_components::ids::ApId;
@@ -69,7 +69,17 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
     let (Some(dl), Some(sl)) = (v.locs.get(d.head.loc.index()), v.locs.get(s.head.loc.index())) else {
         return Err(address_fault(o.output(0)));
     };
-    let shape = copy_shape((d.head, d.pattern, dl), (s.head, s.pattern, sl)).filter(|s| s.single());
+    let index = [o.output(0), o.input(0)].into_iter().find_map(|ap| {
+        match v.payloads.dynamic(v.dynamics.get(ap.index())?.payload)?.kind {
+            OffsetKind::Vector(index) => Some((ap, index)),
+            OffsetKind::Scalar => None,
+        }
+    });
+    let (to, from) = ((d.head, d.pattern, dl), (s.head, s.pattern, sl));
+    let shape = match index {
+        Some(_) => indexed_shape(to, from),
+        None => copy_shape(to, from).filter(|s| s.single()),
+    };
     let Some(shape) = shape else {
         return Err(Fault::new(&lower::ENCODE_PATTERN, 0x18, row as i64, "a copy of one record"));
     };
@@ -77,12 +87,6 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
     shape.cuts(|c| cut = Some(c));
     let Some(c) = cut else { return Err(address_fault(o.output(0))) };
     let ((src, src_bound), (dst, dst_bound)) = (address(v, row, o.input(0))?, address(v, row, o.output(0))?);
-    let index = [o.output(0), o.input(0)].into_iter().find_map(|ap| {
-        match v.payloads.dynamic(v.dynamics.get(ap.index())?.payload)?.kind {
-            OffsetKind::Vector(index) => Some((ap, index)),
-            OffsetKind::Scalar => None,
-        }
-    });
     let completes = e.update_mode == UPDATE_INC;
     let step = |a: i64, b: i64| [a as i32, b as i32];
     let num = [c.dim0.num as u16, c.dim1.num as u16];
@@ -115,12 +119,14 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
         let extension = isa::DmaExtension {
             flags: isa::DmaExtension::flags_of(
                 if scatter { INDEX_SCATTER } else { INDEX_GATHER },
-                true,
+                // A scatter's offsets past the end are updates to be dropped, a gather's are our bug.
+                !scatter,
                 scatter,
                 0,
                 0,
             ),
             index_channels: 128,
+            compute: v.args[row].op0,
             src_index: if scatter { Addr4::ZERO } else { word },
             dst_index: if scatter { word } else { Addr4::ZERO },
             src_bound_low: pick(!scatter, low),

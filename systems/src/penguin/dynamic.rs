@@ -7,7 +7,7 @@
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
 use super::scalar::{SIGNED, Scalar};
-use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, merged, row_major};
+use super::view::{Layout, View, dma_dims, engine_pattern, merged, row_major};
 use arrayvec::ArrayVec;
 use murre_components::bir::{ApPattern, Expr, Space};
 use murre_components::diag::codes::lower as codes;
@@ -88,7 +88,7 @@ impl Lower<'_> {
         if f.space != Space::Sbuf || f.parts != 1 {
             return None;
         }
-        engine_pattern(window, 1, f.part_elems, 1, 4)
+        engine_pattern(window, 1, self.part_elems(window), 1, 4)
     }
 
     /// Lowers a dynamic-slice.
@@ -113,7 +113,7 @@ impl Lower<'_> {
                 let dtype = self.dtype(source.ty)?;
                 let tile = self.tile(dtype, Layout::flat(source.elements()))?;
                 let target = self.line(tile, &source, AccessMode::Store)?;
-                let operand = self.access(source.loc, offset, pattern, AccessMode::Load);
+                let operand = self.access_view(&source, offset, pattern, AccessMode::Load);
                 self.dynamic_node(NodeKind::TensorCopyDynamicSrc, target, operand, starts.dynamic);
                 return Ok(self.whole_view(tile, source.ty, &sizes));
             }
@@ -190,7 +190,7 @@ impl Lower<'_> {
     }
 
     /// The network output itself, when the value is used only as that result.
-    fn result_home(
+    pub fn result_home(
         &mut self,
         id: HloId,
         ty: murre_components::dtype::HloType,
@@ -239,11 +239,7 @@ impl Lower<'_> {
         source: &View,
         dynamic: TensorCopyDynamic,
     ) -> Lowered<()> {
-        let side = |this: &Self, v: &View| {
-            let f = this.facts(v.loc);
-            DmaSide { part_elems: (f.space != Space::Dram).then_some(f.part_elems) }
-        };
-        let dims = dma_dims(source, side(self, source), target, side(self, target));
+        let dims = dma_dims(source, self.side(source), target, self.side(target));
         let Some(dims) = dims else {
             return self.refuse(
                 &codes::LOWER_LAYOUT,
@@ -255,8 +251,8 @@ impl Lower<'_> {
         let (Some(from), Some(to)) = (from, to) else {
             return self.refuse(&codes::LOWER_LAYOUT, "a run-time window has too many dimensions");
         };
-        let target = self.access(target.loc, target.offset as u32, to, AccessMode::Store);
-        let source = self.access(source.loc, source.offset as u32, from, AccessMode::Load);
+        let target = self.access_view(target, target.offset as u32, to, AccessMode::Store);
+        let source = self.access_view(source, source.offset as u32, from, AccessMode::Load);
         self.dynamic_node(kind, target, source, dynamic);
         Ok(())
     }

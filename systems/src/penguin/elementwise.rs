@@ -3,26 +3,29 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::view::{Layout, View, row_major};
+use super::view::{Layout, View};
+use murre_components::bir::ApPattern;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::{DType, HloType};
 use murre_components::hlo::{Attrs, HloInst, HloOp};
-use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeHead, NodeKind, NodeScalars};
 
-/// What the machine computes elementwise on tiles of this operand type.
+/// What the machine computes elementwise on tiles of this operand type. What HLO has beyond is gone after stage
+/// `legalize`.
 fn supported(op: HloOp, operand: HloType) -> bool {
     use HloOp::*;
     match operand {
         HloType::F32 | HloType::Bf16 | HloType::F16 => matches!(
             op,
             Abs | Add
+                | Atan2
                 | Clamp
                 | Compare
                 | Convert
                 | Divide
                 | Erf
                 | Exponential
+                | IsFinite
                 | Log
                 | Logistic
                 | Maximum
@@ -30,6 +33,7 @@ fn supported(op: HloOp, operand: HloType) -> bool {
                 | Multiply
                 | Negate
                 | Power
+                | RoundNearestEven
                 | Rsqrt
                 | Select
                 | Sign
@@ -40,20 +44,24 @@ fn supported(op: HloOp, operand: HloType) -> bool {
         ),
         HloType::S32 | HloType::U32 => matches!(
             op,
-            Add | And
+            Abs | Add
+                | And
                 | Clamp
                 | Compare
                 | Convert
+                | Divide
                 | Maximum
                 | Minimum
                 | Multiply
                 | Negate
                 | Not
                 | Or
+                | Remainder
                 | Select
                 | ShiftLeft
                 | ShiftRightArithmetic
                 | ShiftRightLogical
+                | Sign
                 | Subtract
                 | Xor
         ),
@@ -61,7 +69,8 @@ fn supported(op: HloOp, operand: HloType) -> bool {
         HloType::S8 | HloType::U8 | HloType::S16 | HloType::U16 => {
             matches!(op, And | Compare | Convert | Maximum | Minimum | Or | Select | Xor)
         }
-        _ => matches!(op, Select),
+        HloType::F8E4M3Fn | HloType::F8E5M2 => matches!(op, Convert | Select),
+        _ => false,
     }
 }
 
@@ -78,6 +87,11 @@ fn clean(leaf: &Leaf) -> bool {
     }
 }
 
+/// Whether a leaf is the constant 1.
+fn one_f32(leaf: &Leaf) -> bool {
+    matches!(leaf, Leaf::Splat { ty: HloType::F32, bits: 0x3F80_0000, .. })
+}
+
 impl Lower<'_> {
     /// Lowers an elementwise operation on tiles.
     pub fn elementwise(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
@@ -90,6 +104,9 @@ impl Lower<'_> {
                 &codes::LOWER_UNSUPPORTED_OP,
                 format!("{} of {} tensors is not lowered", inst.op.name(), operand_ty.name()),
             );
+        }
+        if inst.op == HloOp::Atan2 && !one_f32(leaves[1]) {
+            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "atan2 of two tensors reached the engines");
         }
         if inst.op == HloOp::Convert {
             return self.convert(inst, leaves[0], shape.ty);
@@ -146,44 +163,26 @@ impl Lower<'_> {
         if from == ty {
             return Ok(leaf.clone());
         }
-        let exact = match (from, ty) {
+        let float8 = |t: HloType| matches!(t, HloType::F8E4M3Fn | HloType::F8E5M2);
+        let real = |t: HloType| matches!(t, HloType::F32 | HloType::Bf16 | HloType::F16) || float8(t);
+        let whole = |t: HloType| t.is_int() && t.bytes() <= 4 && t.bits() as usize == 8 * t.bytes();
+        if ty == HloType::Pred && (real(from) && !float8(from) || whole(from)) {
             // x -> pred is x != 0.
-            (_, HloType::Pred) => false,
-            // Every value of the narrow side is a value of the wide one, or rounds to nearest as HLO asks.
-            (f, t) if f.is_float() && t.is_float() => true,
-            (f, t) if (f.is_int() || f == HloType::Pred) && t.is_float() => true,
-            (HloType::Pred, _) => true,
-            (HloType::S8 | HloType::U8 | HloType::S16 | HloType::U16, HloType::S32) => true,
-            (HloType::U8 | HloType::U16, HloType::U32) => true,
-            (HloType::U8, HloType::S16 | HloType::U16) | (HloType::S8, HloType::S16) => true,
-            _ => false,
-        };
-        if exact {
+            let zero = Leaf::Splat { ty: from, bits: 0, dims: dims.clone() };
+            let not_equal = murre_components::hlo::Direction::Ne as u8;
+            return self.emit(HloOp::Compare, not_equal, &[leaf, &zero], ty, &dims);
+        }
+        // Casts to floats round to nearest, and pred is a byte holding 0 or 1.
+        let number = real(from) || whole(from) || from == HloType::Pred;
+        if number && real(ty) || from == HloType::Pred && whole(ty) {
             return self.emit(HloOp::Convert, 0, &[leaf], ty, &dims);
         }
-        if ty == HloType::Pred && (from.is_float() || matches!(from, HloType::S32 | HloType::U32)) {
-            let zero = Leaf::Splat { ty: from, bits: 0, dims: dims.clone() };
-            return self.emit(
-                HloOp::Compare,
-                murre_components::hlo::Direction::Ne as u8,
-                &[leaf, &zero],
-                ty,
-                &dims,
-            );
+        // A whole number in range: stage `legalize` has truncated.
+        if real(from) && whole(ty) {
+            return self.emit(HloOp::Convert, 0, &[leaf], ty, &dims);
         }
-        if matches!((from, ty), (HloType::S32, HloType::U32) | (HloType::U32, HloType::S32)) {
-            // The same bits.
-            return Ok(match leaf {
-                Leaf::View(v) => {
-                    let copy = self.materialize(leaf, Layout::choose(&dims))?;
-                    let target = self.tile(self.dtype(ty)?, Layout::choose(&dims))?;
-                    self.reinterpret(target, copy);
-                    Leaf::View(View { loc: target, ty, offset: 0, dims: row_major(&v.extents()) })
-                }
-                Leaf::Splat { bits, .. } => Leaf::Splat { ty, bits: *bits, dims },
-                Leaf::Scalar { reg, .. } => Leaf::Scalar { ty, reg: *reg, dims },
-                Leaf::Token => Leaf::Token,
-            });
+        if whole(from) && whole(ty) {
+            return self.convert_integer(leaf, ty);
         }
         self.refuse(
             &codes::LOWER_UNSUPPORTED_OP,
@@ -191,14 +190,38 @@ impl Lower<'_> {
         )
     }
 
-    /// Bit copy between tiles of one layout whose element types have one size.
-    fn reinterpret(&mut self, target: LocId, source: LocId) {
-        let mut from = self.whole_tile(source, AccessMode::Load);
-        let to = self.whole_tile(target, AccessMode::Store);
-        if let (murre_components::penguin::NodeOperand::Access(a), Some(t)) = (&mut from, to.access()) {
-            a.dtype = t.dtype;
+    /// Between integer types: values wrap, so a narrower type takes the low bytes and a wider one extends by the sign of
+    /// the source.
+    fn convert_integer(&mut self, leaf: &Leaf, ty: HloType) -> Lowered<Leaf> {
+        let (from, dims) = (leaf.ty(), leaf.extents());
+        if from.bytes() == ty.bytes() {
+            return self.reread(leaf.clone(), ty);
         }
-        self.node(NodeKind::Elementwise, HloOp::Copy, 0, 0, vec![to, from], NodeScalars::default());
+        if let Leaf::Splat { bits, .. } = leaf {
+            let value = super::scalar::wrap(ty, super::leaf::integer(from, *bits));
+            return Ok(super::scalar::Scalar::Const(value).leaf(ty, dims));
+        }
+        if from.bytes() < ty.bytes() {
+            let extended = match (from.is_signed_int(), ty.bytes()) {
+                (true, 2) => HloType::S16,
+                (true, _) => HloType::S32,
+                (false, 2) => HloType::U16,
+                (false, _) => HloType::U32,
+            };
+            let wide = self.emit(HloOp::Convert, 0, &[leaf], extended, &dims)?;
+            return self.reread(wide, ty);
+        }
+        let layout = self.result_layout(&[leaf], &dims);
+        let loc = self.materialize(leaf, layout)?;
+        let ratio = (from.bytes() / ty.bytes()) as i32;
+        let (parts, free) = (layout.parts as u32, layout.free as u32);
+        let low = View::whole(loc, ty, &[]);
+        let bytes = [((layout.free as i32) * ratio, parts), (ratio, free)];
+        let source = self.access_view(&low, 0, ApPattern::of(bytes), AccessMode::Load);
+        let target = self.tile(self.dtype(ty)?, layout)?;
+        let operands = vec![self.whole_tile(target, AccessMode::Store), source];
+        self.node(NodeKind::Elementwise, HloOp::Copy, 0, 0, operands, NodeScalars::default());
+        Ok(self.whole_view(target, ty, &dims))
     }
 
     /// Iota along `dimension`: generated once along a partition, then viewed.

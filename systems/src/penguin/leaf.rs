@@ -58,6 +58,15 @@ impl Leaf {
         }
     }
 
+    /// A constant or control scalar with other extents, whatever their number of elements; memory as it is.
+    pub fn resized(&self, extents: &[u64]) -> Leaf {
+        match self {
+            Leaf::Splat { ty, bits, .. } => Leaf::Splat { ty: *ty, bits: *bits, dims: extents.to_vec() },
+            Leaf::Scalar { ty, reg, .. } => Leaf::Scalar { ty: *ty, reg: *reg, dims: extents.to_vec() },
+            other => other.clone(),
+        }
+    }
+
     /// The same value under other extents with the same number of elements, if no data has to move.
     pub fn reshaped(&self, extents: &[u64]) -> Option<Leaf> {
         Some(match self {

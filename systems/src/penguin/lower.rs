@@ -8,7 +8,7 @@ use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
 use murre_components::diag::{Code, Diagnostic};
 use murre_components::dtype::{DType, HloType};
-use murre_components::engine::EngineId;
+use murre_components::engine::{EngineId, Target};
 use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::{ArrayShape, HloModule, HloOp};
 use murre_components::ids::*;
@@ -46,6 +46,8 @@ pub type Lowered<T> = Result<T, Box<Diagnostic>>;
 pub struct Lower<'m> {
     /// The module.
     pub module: &'m HloModule,
+    /// The machine.
+    pub target: Target,
     /// New rows.
     pub staging: Staging,
     /// Nodes in program order.
@@ -81,9 +83,10 @@ pub struct Lower<'m> {
 
 impl<'m> Lower<'m> {
     /// Empty state.
-    pub fn new(module: &'m HloModule, staging: Staging) -> Self {
+    pub fn new(module: &'m HloModule, target: Target, staging: Staging) -> Self {
         Lower {
             module,
+            target,
             staging,
             nodes: Vec::new(),
             operands: Vec::new(),
@@ -116,7 +119,7 @@ impl<'m> Lower<'m> {
     /// The machine type of an HLO type, or a refusal.
     pub fn dtype(&self, ty: HloType) -> Lowered<DType> {
         match DType::of(ty) {
-            Some(d) if d.bytes() <= 4 => Ok(d),
+            Some(d) => Ok(d),
             _ => self.refuse(&codes::LOWER_TYPE, format!("element type {} is not lowered", ty.name())),
         }
     }
@@ -182,9 +185,22 @@ impl<'m> Lower<'m> {
         self.locs[loc.index()]
     }
 
-    fn side(&self, loc: LocId) -> DmaSide {
-        let f = self.facts(loc);
-        DmaSide { part_elems: (f.space != Space::Dram).then_some(f.part_elems) }
+    /// Elements of a partition of a view's location, counted in the view's own element type.
+    pub fn part_elems(&self, v: &View) -> u64 {
+        let f = self.facts(v.loc);
+        f.part_elems * f.dtype.bytes() as u64 / (v.ty.bytes() as u64).max(1)
+    }
+
+    /// How a DMA sees a view.
+    pub fn side(&self, v: &View) -> DmaSide {
+        let on_chip = self.facts(v.loc).space != Space::Dram;
+        DmaSide { part_elems: on_chip.then(|| self.part_elems(v)) }
+    }
+
+    /// An access of a view's location in the view's own element type.
+    pub fn access_view(&self, v: &View, offset: u32, pattern: ApPattern, mode: AccessMode) -> NodeOperand {
+        let dtype = DType::of(v.ty).unwrap_or(self.facts(v.loc).dtype);
+        NodeOperand::Access(Access { loc: v.loc, offset, dtype, pattern, mode })
     }
 
     /// An access.
@@ -222,10 +238,10 @@ impl<'m> Lower<'m> {
 
     /// Copies `source` onto `target` (equal extents) by DMA; more dimensions than a pattern has are unrolled.
     pub fn dma_copy(&mut self, target: &View, source: &View) -> Lowered<()> {
-        if target.elements() == 0 {
+        if target.elements() == 0 || self.engine_copy(target, source) {
             return Ok(());
         }
-        let Some(dims) = dma_dims(source, self.side(source.loc), target, self.side(target.loc)) else {
+        let Some(dims) = dma_dims(source, self.side(source), target, self.side(target)) else {
             return self.copy_through_dram(target, source);
         };
         let extra = dims.len().saturating_sub(5);
@@ -248,8 +264,8 @@ impl<'m> Lower<'m> {
                 return self.refuse(&codes::LOWER_LAYOUT, "an element offset does not fit 32 bits");
             }
             let operands = vec![
-                self.access(target.loc, t as u32, tp, AccessMode::Store),
-                self.access(source.loc, s as u32, sp, AccessMode::Load),
+                self.access_view(target, t as u32, tp, AccessMode::Store),
+                self.access_view(source, s as u32, sp, AccessMode::Load),
             ];
             self.node(NodeKind::Copy, HloOp::Copy, 0, 0, operands, NodeScalars::default());
             for (i, d) in index.iter_mut().zip(&dims).rev() {
@@ -263,18 +279,50 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
+    /// Copies by the vector engine, where both sides are on chip and every element stays in the place of its partition
+    /// among those of the copy.
+    fn engine_copy(&mut self, target: &View, source: &View) -> bool {
+        let (t, s) = (self.facts(target.loc), self.facts(source.loc));
+        if t.space != Space::Sbuf || s.space != Space::Sbuf || target.ty.bytes() > 4 || target.ty != source.ty {
+            return false;
+        }
+        let mut parts = 1;
+        let mut candidates = vec![1];
+        for (n, _) in &target.dims {
+            parts *= n;
+            if parts > 128 {
+                break;
+            }
+            candidates.push(parts);
+        }
+        let (tp, sp) = (self.part_elems(target), self.part_elems(source));
+        for parts in candidates.into_iter().rev() {
+            let to = engine_pattern(target, t.parts, tp, parts, 3);
+            let from = engine_pattern(source, s.parts, sp, parts, 3);
+            if let (Some((to, to_pattern)), Some((from, from_pattern))) = (to, from) {
+                let operands = vec![
+                    self.access_view(target, to, to_pattern, AccessMode::Store),
+                    self.access_view(source, from, from_pattern, AccessMode::Load),
+                ];
+                self.node(NodeKind::Elementwise, HloOp::Copy, 0, 0, operands, NodeScalars::default());
+                return true;
+            }
+        }
+        false
+    }
+
     /// A copy that straddles partitions of a tile: the tile goes to DRAM whole, where nothing straddles.
     fn copy_through_dram(&mut self, target: &View, source: &View) -> Lowered<()> {
         let whole = |this: &Self, loc: LocId, ty: HloType| {
-            let f = this.facts(loc);
-            View::whole(loc, ty, &[f.parts, f.part_elems])
+            let v = View::whole(loc, ty, &[]);
+            View::whole(loc, ty, &[this.facts(loc).parts, this.part_elems(&v)])
         };
         let image = |this: &mut Self, loc: LocId| {
             let f = this.facts(loc);
             this.new_loc(Space::Dram, VarKind::Internal, f.dtype, 1, f.parts * f.part_elems)
         };
         let alone = |v: &View| View { loc: v.loc, ty: v.ty, offset: 0, dims: vec![(v.elements(), 1)] };
-        let (dram, tile) = (DmaSide { part_elems: None }, |this: &Self, v: &View| this.side(v.loc));
+        let (dram, tile) = (DmaSide { part_elems: None }, |this: &Self, v: &View| this.side(v));
         if dma_dims(
             source,
             tile(self, source),
@@ -296,7 +344,7 @@ impl<'m> Lower<'m> {
         let loc = image(self, target.loc);
         let (here, there) = (whole(self, target.loc, target.ty), whole(self, target.loc, target.ty));
         let there = View { loc, ..there };
-        if target.elements() < f.parts * f.part_elems {
+        if target.elements() < f.parts * self.part_elems(target) {
             // The rest of the tile keeps what it holds.
             self.dma_copy(&there, &here)?;
         }
@@ -342,7 +390,8 @@ impl<'m> Lower<'m> {
     pub fn materialize(&mut self, leaf: &Leaf, layout: Layout) -> Lowered<LocId> {
         if let Leaf::View(v) = leaf {
             let f = self.facts(v.loc);
-            let whole = f.space == Space::Sbuf && v.offset == 0 && v.is_contiguous();
+            let own = DType::of(v.ty) == Some(f.dtype);
+            let whole = own && f.space == Space::Sbuf && v.offset == 0 && v.is_contiguous();
             if whole
                 && f.parts == layout.parts
                 && f.part_elems == layout.free
@@ -369,7 +418,12 @@ impl<'m> Lower<'m> {
                 let target = View::whole(loc, v.ty, &v.extents());
                 self.dma_copy(&target, v)
             }
-            Leaf::Splat { .. } | Leaf::Scalar { .. } if self.facts(loc).space == Space::Dram => {
+            Leaf::Splat { ty, bits, dims } if self.facts(loc).space == Space::Dram || ty.bytes() > 4 => {
+                let one = self.constant(self.facts(loc).dtype, &bits.to_le_bytes()[..ty.bytes().min(8)]);
+                let source = View::whole(one, *ty, &[]).broadcast(&[], dims);
+                self.dma_copy(&View::whole(loc, *ty, dims), &source)
+            }
+            Leaf::Scalar { .. } if self.facts(loc).space == Space::Dram => {
                 let layout = Layout::choose(&leaf.extents());
                 let tile = self.copy_to_tile(leaf, layout)?;
                 let dims = leaf.extents();
@@ -404,9 +458,9 @@ impl<'m> Lower<'m> {
                 let f = self.facts(v.loc);
                 if f.space == Space::Sbuf
                     && let Some((offset, pattern)) =
-                        engine_pattern(v, f.parts, f.part_elems, layout.parts, slots)
+                        engine_pattern(v, f.parts, self.part_elems(v), layout.parts, slots)
                 {
-                    return Ok(self.access(v.loc, offset, pattern, AccessMode::Load));
+                    return Ok(self.access_view(v, offset, pattern, AccessMode::Load));
                 }
                 let tile = self.copy_to_tile(leaf, layout)?;
                 Ok(self.whole_tile(tile, AccessMode::Load))
@@ -421,14 +475,15 @@ impl<'m> Lower<'m> {
         for leaf in leaves {
             if let Leaf::View(v) = leaf {
                 let f = self.facts(v.loc);
+                let part = self.part_elems(v);
                 if f.space == Space::Sbuf
                     && v.offset == 0
                     && v.is_contiguous()
                     && v.elements() == n
-                    && f.parts * f.part_elems == n
-                    && (f.parts == 1 || f.part_elems > 1)
+                    && f.parts * part == n
+                    && (f.parts == 1 || part > 1)
                 {
-                    return Layout { parts: f.parts, free: f.part_elems };
+                    return Layout { parts: f.parts, free: part };
                 }
             }
         }
@@ -473,7 +528,8 @@ impl<'m> Lower<'m> {
         let word = if v.ty == HloType::U32 { DType::U32 } else { DType::I32 };
         let slot = self.new_loc(Space::Dram, VarKind::Internal, word, 1, 1);
         let source = View { dims: vec![(1, 1)], ..v.clone() };
-        let target = View { loc: slot, ty: v.ty, offset: 0, dims: vec![(1, 1)] };
+        let wide = if word == DType::U32 { HloType::U32 } else { HloType::S32 };
+        let target = View { loc: slot, ty: wide, offset: 0, dims: vec![(1, 1)] };
         self.dma_copy(&target, &source)?;
         let (lo, hi) = type_range(v.ty);
         let dst = self.reg(RegRole::Scalar, lo, hi);
@@ -511,7 +567,8 @@ impl<'m> Lower<'m> {
     pub fn owns_whole(&self, leaf: &Leaf) -> Option<LocId> {
         let v = leaf.view()?;
         let f = self.facts(v.loc);
-        let whole = v.offset == 0 && v.is_contiguous() && v.elements() == f.parts * f.part_elems;
+        let own = DType::of(v.ty) == Some(f.dtype);
+        let whole = own && v.offset == 0 && v.is_contiguous() && v.elements() == f.parts * f.part_elems;
         (whole && f.owner == self.depth()).then_some(v.loc)
     }
 

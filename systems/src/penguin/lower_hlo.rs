@@ -17,7 +17,9 @@ use super::leaf::{Leaf, fits_register};
 use super::lower::{Lower, Lowered, extents};
 use super::uses::{Uses, element_offset, is_transparent, leaf_count};
 use super::view::row_major;
-use crate::simplify::inline_calls::MAX_INLINED;
+use crate::legalize::expand_scatter::descriptor_combiner;
+use crate::legalize::inline_calls::MAX_INLINED;
+use crate::options::CompileOptions;
 use crate::staging::Staging;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -33,7 +35,8 @@ use murre_components::program::VarKind;
 pub fn lower_hlo(world: &mut World) {
     let Some(module) = world.remove_resource::<HloModule>() else { return };
     let staging = Staging::new(world);
-    let mut lower = Lower::new(&module, staging);
+    let target = world.resource::<CompileOptions>().target;
+    let mut lower = Lower::new(&module, target, staging);
     let mut faults = Vec::new();
     let signature = lower.lower_entry(&mut faults);
     {
@@ -170,7 +173,8 @@ impl Lower<'_> {
 
     /// Lowers one instruction.
     pub fn lower_instruction(&mut self, id: HloId) -> Lowered<()> {
-        let inst = self.module.inst(id);
+        let module = self.module;
+        let inst = module.inst(id);
         if inst.op == HloOp::Parameter {
             return Ok(());
         }
@@ -209,6 +213,17 @@ impl Lower<'_> {
             (HloOp::Concatenate, _) => vec![self.concatenate(inst, &leaves)?],
             (HloOp::Pad, _) => vec![self.pad(inst, &leaves)?],
             (HloOp::AfterAll, _) => vec![Leaf::Token],
+            (HloOp::BitcastConvert, _) => vec![self.bitcast_convert(inst, leaves[0])?],
+            (HloOp::Gather, _) => vec![self.gather(inst, &leaves)?],
+            (HloOp::Scatter, _) if leaves.len() == 3 => {
+                match descriptor_combiner(module, inst, self.target) {
+                    Some(combine) => vec![self.scatter(id, inst, &leaves, combine)?],
+                    None => {
+                        let what = "a scatter with this computation is not lowered to the machine";
+                        return self.refuse(&codes::LOWER_UNSUPPORTED_OP, what);
+                    }
+                }
+            }
             _ if self.is_scalar_op(inst, &leaves) => {
                 let shape = inst.shape().array().map(|s| (s.ty, extents(s)));
                 let value = self.scalar_op(inst, &leaves)?;

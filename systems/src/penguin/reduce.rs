@@ -4,58 +4,32 @@
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
 use super::view::{Layout, View, engine_pattern, merged, row_major, split_at};
+use crate::legalize::region::{monoid, reduces_natively};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
-use murre_components::ids::CompId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeOperand, NodeScalars};
 
 /// Reductions of more elements than this to one element are split over partitions.
 const LONG: u64 = 1024;
 
 impl Lower<'_> {
-    /// The operation that a two-parameter computation performs, if it is a monoid that a reduction knows.
-    fn monoid(&self, computation: CompId) -> Option<HloOp> {
-        let comp = self.module.comp(computation);
-        let root = self.module.inst(comp.root);
-        let binary = matches!(
-            root.op,
-            HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply | HloOp::And | HloOp::Or
-        );
-        let on_parameters = comp.parameters.len() == 2
-            && root.operands().len() == 2
-            && comp.parameters.iter().all(|p| root.operands().contains(p));
-        (binary && on_parameters).then_some(root.op)
-    }
-
     /// Lowers a one-operand reduction.
     pub fn reduce(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
         let (Some(shape), Attrs::Dimensions(reduced)) = (inst.shape().array(), inst.attrs()) else {
             return self
                 .refuse(&codes::LOWER_UNSUPPORTED_OP, "a reduction of several operands is not lowered");
         };
-        let Some(op) = inst.called().first().and_then(|c| self.monoid(*c)) else {
-            return self.refuse(
-                &codes::LOWER_UNSUPPORTED_OP,
-                "a reduction whose computation is not one of add, multiply, maximum, minimum, and, or is not lowered",
-            );
-        };
         let ty = shape.ty;
-        let known = match ty {
-            HloType::F32 | HloType::Bf16 | HloType::F16 => !matches!(op, HloOp::And | HloOp::Or),
-            HloType::Pred => matches!(op, HloOp::And | HloOp::Or | HloOp::Maximum | HloOp::Minimum),
-            HloType::S32 | HloType::U32 => {
-                matches!(op, HloOp::Add | HloOp::Maximum | HloOp::Minimum | HloOp::Multiply)
-            }
-            _ => false,
-        };
-        if !known {
+        let by = inst.called().first().copied();
+        let known = by.filter(|by| reduces_natively(self.module, *by, ty));
+        let Some(op) = known.and_then(|by| monoid(self.module, by)) else {
             return self.refuse(
                 &codes::LOWER_UNSUPPORTED_OP,
-                format!("a reduction by {} of {} is not lowered", op.name(), ty.name()),
+                format!("a reduction of {} by this computation is not lowered", ty.name()),
             );
-        }
+        };
         let result = extents(shape);
         let source = self.as_view(leaves[0])?;
         if source.elements() == 0 {

@@ -56,7 +56,19 @@ impl Lower<'_> {
                 | HloOp::Subtract
                 | HloOp::Xor
         );
+        // A register divides and shifts by constants only; by anything else tiles do it.
+        let constant = match (inst.op, leaves.get(1)) {
+            (HloOp::Divide | HloOp::Remainder, Some(Leaf::Splat { ty, bits, .. })) => {
+                (1..=i32::MAX as i64).contains(&integer(*ty, *bits))
+            }
+            (HloOp::Divide | HloOp::Remainder, _) => false,
+            (HloOp::ShiftLeft | HloOp::ShiftRightArithmetic | HloOp::ShiftRightLogical, Some(by)) => {
+                matches!(by, Leaf::Splat { .. })
+            }
+            _ => true,
+        };
         supported
+            && constant
             && shape.elements() == 1
             && fits_register(shape.ty)
             && leaves.iter().all(|l| {

@@ -88,10 +88,28 @@ impl Lower<'_> {
         Ok(View { loc, ty: leaf.ty(), offset: 0, dims: row_major(&dims) })
     }
 
-    /// A new home for a result assembled from parts: along one partition where it is small, else DRAM; parts of a tile
-    /// over partitions could straddle.
-    fn assembled_home(&mut self, ty: DType, dims: &[u64]) -> Lowered<murre_components::ids::LocId> {
+    /// A new home for a result assembled from parts that differ from dimension `axis` on: the dimensions before it may be
+    /// partitions, where the parts are engine copies; else along one partition where it is small, else DRAM.
+    fn assembled_home(
+        &mut self,
+        ty: DType,
+        dims: &[u64],
+        axis: usize,
+    ) -> Lowered<murre_components::ids::LocId> {
         let n = dims.iter().product::<u64>().max(1);
+        if n > super::view::FLAT_ELEMENTS {
+            let mut parts = 1;
+            for d in &dims[..axis] {
+                if parts * d > 128 {
+                    break;
+                }
+                parts *= d;
+            }
+            let free = n / parts;
+            if parts > 1 && free * ty.bytes() as u64 <= super::lower::SBUF_HOME_BYTES {
+                return self.tile(ty, Layout { parts, free });
+            }
+        }
         if n * ty.bytes() as u64 <= super::lower::SBUF_HOME_BYTES {
             self.tile(ty, Layout::flat(n))
         } else {
@@ -119,7 +137,7 @@ impl Lower<'_> {
         let axis = d.first().copied().unwrap_or(0) as usize;
         let dims = extents(shape);
         let ty = self.dtype(shape.ty)?;
-        let loc = self.assembled_home(ty, &dims)?;
+        let loc = self.assembled_home(ty, &dims, axis)?;
         let whole = View::whole(loc, shape.ty, &dims);
         let mut at = 0i64;
         for leaf in leaves {
@@ -140,12 +158,14 @@ impl Lower<'_> {
 
     /// Pad: fill, then copy the part of the operand that stays inside.
     pub fn pad(&mut self, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Pad { low, interior, .. }) = (inst.shape().array(), inst.attrs()) else {
+        let (Some(shape), Attrs::Pad { low, high, interior }) = (inst.shape().array(), inst.attrs()) else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "pad without a configuration");
         };
         let dims = extents(shape);
         let ty = self.dtype(shape.ty)?;
-        let loc = self.assembled_home(ty, &dims)?;
+        let plain = |d: usize| low[d] == 0 && high[d] == 0 && interior.get(d).copied().unwrap_or(0) == 0;
+        let axis = (0..dims.len()).find(|d| !plain(*d)).unwrap_or(dims.len());
+        let loc = self.assembled_home(ty, &dims, axis)?;
         let filler = match leaves[1] {
             Leaf::View(v) => Leaf::View(v.broadcast(&[], &dims)),
             other => other.reshaped(&dims).unwrap_or(Leaf::Token),

@@ -3,7 +3,7 @@
 //!
 //! In and out: the module resource, dense ids.
 
-use super::rebuild::Rebuild;
+use crate::legalize::rebuild::Rebuild;
 use bevy_ecs::prelude::*;
 use murre_components::hlo::{HloModule, HloOp};
 use murre_components::ids::CompId;

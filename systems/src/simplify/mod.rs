@@ -1,22 +1,14 @@
-//! Stage `simplify`: calls inlined, repeated and dead instructions dropped. The module resource is rewritten; ids are
+//! Stage `simplify`: repeated and dead instructions dropped. The module resource is rewritten; ids are
 //! dense again after each pass.
 
 pub mod eliminate_common_subexpressions;
 pub mod eliminate_dead_code;
-pub mod inline_calls;
-pub mod rebuild;
 
 use crate::pass;
 use crate::pass::{Pass, Stage};
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
-    pass!(
-        Stage::Simplify,
-        inline_calls,
-        "call instructions become the instructions of their computation",
-        "spec/hlo.md 7"
-    ),
     pass!(
         Stage::Simplify,
         eliminate_common_subexpressions,

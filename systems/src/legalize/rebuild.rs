@@ -32,6 +32,11 @@ impl Rebuild {
         }
     }
 
+    /// What follows belongs to a new computation.
+    pub fn begin(&mut self) {
+        self.first = self.module.len() as u32;
+    }
+
     /// The computation that comes next.
     pub fn next_computation(&self) -> CompId {
         CompId::new(self.module.computations.len())

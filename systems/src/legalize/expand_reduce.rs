@@ -1,0 +1,132 @@
+//! `expand_reduce`: a reduction that no record knows (several operands, or a computation that is not one of the machine's)
+//! combines halves of its operands until one element is left; 8- and 16-bit integers reduce as 32-bit ones.
+//!
+//! ```text
+//! (m, i) = reduce(x[8], iota[8])  ->  c4 = f(x[0:4], i[0:4], x[4:8], i[4:8]) ; c2 = f(c4[0:2] .., c4[2:4] ..) ; ..
+//! ```
+//!
+//! Facts: `spec/hlo.md 7`: the order of combination is free.
+
+use super::build::{Build, Expander, computation, expand_all};
+use super::rebuild::Rebuild;
+use super::region::{apply, is_elementwise, monoid, reduces_natively};
+use bevy_ecs::prelude::*;
+use murre_components::dtype::HloType;
+use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloModule, HloOp, Shape};
+use murre_components::ids::{CompId, HloId};
+
+/// The pass.
+pub fn expand_reduce(mut module: ResMut<HloModule>) {
+    let old = module.clone();
+    if let Some(new) = expand_all(&old, &mut Reduce { module: &old, wide: Vec::new() }) {
+        *module = new;
+    }
+}
+
+struct Reduce<'m> {
+    module: &'m HloModule,
+    /// Computations on 32 bits by operation and type.
+    wide: Vec<(HloOp, HloType, CompId)>,
+}
+
+impl Reduce<'_> {
+    /// The operation and the 32-bit type of a reduction of narrow integers.
+    fn widened(&self, inst: HloInst<'_>) -> Option<(HloOp, HloType)> {
+        let op = monoid(self.module, *inst.called().first()?)?;
+        let ty = inst.shape().array()?.ty;
+        let wide = match ty {
+            HloType::S8 | HloType::S16 => HloType::S32,
+            HloType::U8 | HloType::U16 => HloType::U32,
+            _ => return None,
+        };
+        Some((op, wide))
+    }
+}
+
+impl Expander for Reduce<'_> {
+    fn wants(&self, inst: HloInst<'_>) -> bool {
+        if inst.op != HloOp::Reduce {
+            return false;
+        }
+        let Some(by) = inst.called().first() else { return false };
+        let native = inst.shape().array().is_some_and(|s| reduces_natively(self.module, *by, s.ty));
+        let wide = inst.shape().leaves().iter().any(|s| s.array().is_some_and(|a| a.ty.bytes() == 8));
+        !native && !wide && is_elementwise(self.module, *by)
+    }
+
+    fn prepare(&mut self, _old: &HloModule, inst: HloInst<'_>, out: &mut Rebuild) {
+        let Some((op, ty)) = self.widened(inst) else { return };
+        if !self.wide.iter().any(|w| (w.0, w.1) == (op, ty)) {
+            let scalar = Shape::Array(ArrayShape::new(ty, []));
+            let name = format!("reduce.{}.{}", op.name(), ty.name());
+            let by =
+                computation(out, &name, &[scalar.clone(), scalar], inst, |b, p| b.binary(op, p[0], p[1]));
+            self.wide.push((op, ty, by));
+        }
+    }
+
+    fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
+        let Attrs::Dimensions(reduced) = inst.attrs() else { return None };
+        let n = operands.len() / 2;
+        let (arrays, inits) = operands.split_at(n);
+        if let Some((op, ty)) = self.widened(inst) {
+            let by = self.wide.iter().find(|w| (w.0, w.1) == (op, ty))?.2;
+            let narrow = b.ty(arrays[0]);
+            let (x, init) = (b.convert(arrays[0], ty), b.convert(inits[0], ty));
+            let sum = b.reduce(x, init, reduced, by);
+            return Some(b.convert(sum, narrow));
+        }
+        let by = b.out.computations[inst.called().first()?.index()];
+        let dims = b.dims(arrays[0]);
+        let kept: Vec<i64> = (0..dims.len() as i64).filter(|d| !reduced.contains(d)).collect();
+        let result: Vec<i64> = kept.iter().map(|d| dims[*d as usize]).collect();
+        let count: i64 = reduced.iter().map(|d| dims[*d as usize]).product();
+        let starts: Vec<HloId> = inits.iter().map(|i| b.spread(*i, &result)).collect();
+        let leaves = if count == 0 || result.contains(&0) {
+            starts
+        } else {
+            let order: Vec<i64> = kept.iter().chain(reduced).copied().collect();
+            let mut flat = result.clone();
+            flat.push(count);
+            let rows: Vec<HloId> = arrays
+                .iter()
+                .map(|x| {
+                    let turned = b.transpose(*x, &order);
+                    b.reshape(turned, &flat)
+                })
+                .collect();
+            let folded = halve(b, by, rows, count);
+            let folded: Vec<HloId> = folded.iter().map(|x| b.reshape(*x, &result)).collect();
+            let arguments: Vec<HloId> = starts.into_iter().chain(folded).collect();
+            apply(b, by, &arguments, &result)
+        };
+        Some(if inst.shape().array().is_some() { *leaves.first()? } else { b.tuple(&leaves) })
+    }
+}
+
+/// Combines the elements of the last dimension until one is left.
+fn halve(b: &mut Build<'_>, by: CompId, mut x: Vec<HloId>, count: i64) -> Vec<HloId> {
+    let d = b.dims(x[0]).len() - 1;
+    let part = |b: &mut Build<'_>, x: &[HloId], from: i64, to: i64| -> Vec<HloId> {
+        x.iter().map(|v| b.slice_dim(*v, d, from, to, 1)).collect()
+    };
+    let join = |b: &mut Build<'_>, left: Vec<HloId>, right: Vec<HloId>| {
+        let dims = b.dims(left[0]);
+        let arguments: Vec<HloId> = left.into_iter().chain(right).collect();
+        apply(b, by, &arguments, &dims)
+    };
+    // To a power of two first: what is too much is combined with the front.
+    let mut n = 1i64 << (63 - (count as u64).leading_zeros());
+    if n < count {
+        let (front, extra) = (part(b, &x, 0, count - n), part(b, &x, n, count));
+        let front = join(b, front, extra);
+        let rest = part(b, &x, count - n, n);
+        x = front.into_iter().zip(rest).map(|(f, r)| b.concatenate(&[f, r], d)).collect();
+    }
+    while n > 1 {
+        n /= 2;
+        let (left, right) = (part(b, &x, 0, n), part(b, &x, n, 2 * n));
+        x = join(b, left, right);
+    }
+    x
+}

@@ -1,0 +1,96 @@
+//! `expand_reduce_window`: windows are boxes and the computation is associative, so dimensions are reduced one after the
+//! other. Along one, combinations of 1, 2, 4 ... neighbours are made by doubling and put together to the window's size: a
+//! window of w costs about 2 log w array operations, which makes cumulative sums cheap.
+//!
+//! ```text
+//! reduce-window(x[n]) size=3  ->  p2 = add(x[0:n-1], x[1:n]) ; add(x[0:n-2], p2[1:n-1])
+//! ```
+//!
+//! Facts: `spec/hlo.md 7`; positions that padding or dilation adds hold the initial value.
+
+use super::build::{Build, Expander, expand_all};
+use super::region::{apply, is_elementwise};
+use bevy_ecs::prelude::*;
+use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, WindowDim};
+use murre_components::ids::{CompId, HloId};
+
+/// The pass.
+pub fn expand_reduce_window(mut module: ResMut<HloModule>) {
+    let old = module.clone();
+    if let Some(new) = expand_all(&old, &mut ReduceWindow { module: &old }) {
+        *module = new;
+    }
+}
+
+struct ReduceWindow<'m> {
+    module: &'m HloModule,
+}
+
+impl Expander for ReduceWindow<'_> {
+    fn wants(&self, inst: HloInst<'_>) -> bool {
+        inst.op == HloOp::ReduceWindow
+            && inst.called().first().is_some_and(|c| is_elementwise(self.module, *c))
+            && inst.shape().leaves().iter().all(|s| s.array().is_some_and(|a| a.elements() > 0))
+    }
+
+    fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
+        let Attrs::Window(window) = inst.attrs() else { return None };
+        let by = b.out.computations[inst.called().first()?.index()];
+        let n = operands.len() / 2;
+        let (arrays, inits) = operands.split_at(n);
+        let side = |f: fn(&WindowDim) -> i64| -> Vec<i64> { window.iter().map(f).collect() };
+        let (low, high) = (side(|w| w.pad_low), side(|w| w.pad_high));
+        let holes = side(|w| w.base_dilation - 1);
+        let mut values: Vec<HloId> = Vec::with_capacity(n);
+        for (x, init) in arrays.iter().zip(inits) {
+            values.push(b.pad(*x, *init, &low, &high, &holes));
+        }
+        for (d, w) in window.iter().enumerate() {
+            values = along(b, by, values, d, w);
+        }
+        let dims = b.dims(values[0]);
+        let starts: Vec<HloId> = inits.iter().map(|i| b.spread(*i, &dims)).collect();
+        let arguments: Vec<HloId> = starts.into_iter().chain(values).collect();
+        let result = apply(b, by, &arguments, &dims);
+        Some(if n == 1 && inst.shape().array().is_some() { result[0] } else { b.tuple(&result) })
+    }
+}
+
+/// Windows along one dimension.
+fn along(b: &mut Build<'_>, by: CompId, x: Vec<HloId>, d: usize, w: &WindowDim) -> Vec<HloId> {
+    let length = b.dims(x[0])[d];
+    let reach = (w.size - 1) * w.window_dilation;
+    let out = if length <= reach { 0 } else { (length - reach - 1) / w.stride + 1 };
+    let last = (out - 1) * w.stride + 1;
+    let part = |b: &mut Build<'_>, v: &[HloId], from: i64| -> Vec<HloId> {
+        let from = from * w.window_dilation;
+        v.iter().map(|v| b.slice_dim(*v, d, from, from + last, w.stride)).collect()
+    };
+    let join = |b: &mut Build<'_>, a: Vec<HloId>, c: Vec<HloId>| -> Vec<HloId> {
+        let dims = b.dims(a[0]);
+        let arguments: Vec<HloId> = a.into_iter().chain(c).collect();
+        apply(b, by, &arguments, &dims)
+    };
+    let (mut power, mut size) = (x, 1);
+    let (mut done, mut covered): (Option<Vec<HloId>>, i64) = (None, 0);
+    loop {
+        if w.size & size != 0 {
+            let next = part(b, &power, covered);
+            done = Some(match done {
+                Some(before) => join(b, before, next),
+                None => next,
+            });
+            covered += size;
+        }
+        if covered == w.size {
+            return done.unwrap_or_default();
+        }
+        // Twice as many neighbours.
+        let length = b.dims(power[0])[d] - size * w.window_dilation;
+        let near: Vec<HloId> = power.iter().map(|v| b.slice_dim(*v, d, 0, length, 1)).collect();
+        let far = size * w.window_dilation;
+        let beyond: Vec<HloId> = power.iter().map(|v| b.slice_dim(*v, d, far, far + length, 1)).collect();
+        power = join(b, near, beyond);
+        size *= 2;
+    }
+}
