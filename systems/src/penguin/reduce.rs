@@ -130,7 +130,32 @@ impl Lower<'_> {
         // Many elements: the kept dimensions go on partitions, so that each partition holds its own rows.
         let layout =
             if outputs * count <= 2 * LONG { Layout::choose(result) } else { Layout::spread(result) };
+        if let Some(parts) = self.sum_in_parts(op, v, kept) {
+            let mut partial: Vec<u64> = result.to_vec();
+            partial.push(parts.dims[kept].0);
+            let wide = Layout { parts: layout.parts, free: layout.free * parts.dims[kept].0 };
+            let Leaf::View(sums) = self.reduce_tile(op, &parts, kept + 1, wide, &partial)? else {
+                return self.refuse(&codes::LOWER_LAYOUT, "a reduction has no pattern");
+            };
+            let kept_dims = &sums.dims[..sums.dims.len() - 1];
+            let dims = kept_dims.iter().chain(sums.dims.last()).copied().collect();
+            return self.reduce_tile(op, &View { dims, ..sums.clone() }, kept_dims.len(), layout, result);
+        }
         self.reduce_tile(op, v, kept, layout, result)
+    }
+
+    /// An f32 sum along one line as sums of parts: a record adds from left to right, so that rounding errors grow with the
+    /// number of elements; in two steps they grow with its square root. The line becomes two dimensions.
+    fn sum_in_parts(&self, op: HloOp, v: &View, kept: usize) -> Option<View> {
+        let [(n, step)] = merged(&v.dims[kept..])[..] else { return None };
+        if op != HloOp::Add || v.ty != HloType::F32 || n < 16 {
+            return None;
+        }
+        let root = (n as f64).sqrt() as u64;
+        let inner = (root / 2..=2 * root).filter(|k| *k > 1 && n % k == 0).min_by_key(|k| k + n / k)?;
+        let mut dims = v.dims[..kept].to_vec();
+        dims.extend([(n / inner, step * inner as i64), (inner, step)]);
+        Some(View { dims, ..v.clone() })
     }
 
     /// Emits the reduction node, copying the source first where its view does not suit.
@@ -208,15 +233,15 @@ impl Lower<'_> {
         // The partition check of an ordinary operand, on the dimensions without merging across the border.
         let probe =
             View { dims: outer.iter().chain(&kept_inner).chain(&inner).copied().collect(), ..v.clone() };
-        let (offset, _) = engine_pattern(&probe, f.parts, f.part_elems, layout.parts, 4)?;
+        let (offset, _) = engine_pattern(&probe, f.parts, self.part_elems(v), layout.parts, 4)?;
         if kept_inner.len() + inner.len() > 4 {
             return None;
         }
-        let pairs = std::iter::once((f.part_elems as i32, layout.parts as u32))
+        let pairs = std::iter::once((self.part_elems(v) as i32, layout.parts as u32))
             .chain(kept_inner.iter().chain(&inner).map(|(n, s)| (*s as i32, *n as u32)));
         let pattern = ApPattern::new(pairs)?;
         let count = inner.len() as u32;
-        Some((self.access(v.loc, offset, pattern, AccessMode::Load), count))
+        Some((self.access_view(v, offset, pattern, AccessMode::Load), count))
     }
 
     /// Folds the initial value in, unless it is the identity.
@@ -270,8 +295,11 @@ fn is_identity(op: HloOp, ty: HloType, bits: u64) -> bool {
         HloOp::Minimum if ty.is_float() => float(f32::INFINITY),
         HloOp::Add => integer == 0,
         HloOp::Multiply => integer == 1,
-        HloOp::Maximum | HloOp::Or => integer == lowest,
-        HloOp::Minimum | HloOp::And => integer == highest,
+        HloOp::Maximum => integer == lowest,
+        HloOp::Minimum => integer == highest,
+        HloOp::Or | HloOp::Xor => integer == 0,
+        HloOp::And if ty == HloType::Pred => integer == 1,
+        HloOp::And => integer as u32 == u32::MAX,
         _ => false,
     }
 }
