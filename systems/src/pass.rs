@@ -33,11 +33,13 @@ pub enum Stage {
     Sync,
     /// Records and words.
     Encode,
+    /// What the program costs; only when it is asked for.
+    Estimate,
 }
 
 impl Stage {
     /// Every stage, in order.
-    pub const ALL: [Stage; 12] = [
+    pub const ALL: [Stage; 13] = [
         Stage::DynamicShape,
         Stage::Simplify,
         Stage::Penguin,
@@ -50,6 +52,7 @@ impl Stage {
         Stage::Describe,
         Stage::Sync,
         Stage::Encode,
+        Stage::Estimate,
     ];
 
     /// The name on the command line.
@@ -67,6 +70,7 @@ impl Stage {
             Stage::Describe => "describe",
             Stage::Sync => "sync",
             Stage::Encode => "encode",
+            Stage::Estimate => "estimate",
         }
     }
 
@@ -152,6 +156,7 @@ pub fn passes() -> impl Iterator<Item = &'static Pass> {
         crate::describe::PASSES,
         crate::sync::PASSES,
         crate::encode::PASSES,
+        crate::estimate::PASSES,
     ]
     .into_iter()
     .flatten()
@@ -169,7 +174,7 @@ pub fn install(schedule: &mut Schedule, stages: &[Stage]) {
     }
     for &stage in stages {
         schedule.configure_sets(stage.run_if(move |o: Res<CompileOptions>, d: Res<Diagnostics>| {
-            !d.has_errors() && o.stop_after.is_none_or(|last| stage <= last)
+            !d.has_errors() && o.wants(stage) && o.stop_after.is_none_or(|last| stage <= last)
         }));
     }
     let (mut rank, mut previous) = (0u16, None);
