@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct ResourceUse {
     /// `pool`, `act`, `pe`, `dve`, `sp`, `dma`, `dma start`, `fences`.
     pub name: String,
-    /// Time it works.
+    /// Time it works; of `dma start` and `fences` the sum of all starts and all parts of fences, which overlap.
     pub busy_ns: f64,
     /// The same, as a part of the whole time.
     pub busy_share: f64,

@@ -5,7 +5,7 @@
 //! program that reads one row of a large parameter is not held against the whole of it.
 
 use super::assume_trips::Trips;
-use super::clocks::RESOURCES;
+use super::clocks::{DMA, RESOURCES};
 use super::count_work::OpCounts;
 use super::measure_traffic::{Sum, Traffic};
 use super::time_program::Times;
@@ -135,9 +135,8 @@ pub fn assemble_estimate(
             executed: counts.executed.get(k).map_or(0, |n| *n as u64),
         })
         .collect();
-    // The first of those that are busy longest; starts of DMAs overlap each other and are nobody's work.
-    let works = |r: &&ResourceUse| r.name != "dma start";
-    let longest = resources.iter().filter(works).fold(None, |best: Option<&ResourceUse>, r| match best {
+    // The first of those that are busy longest. Starts of DMAs overlap each other and are nobody's work, fences neither.
+    let longest = resources[..=DMA].iter().fold(None, |best: Option<&ResourceUse>, r| match best {
         Some(b) if b.busy_ns >= r.busy_ns => Some(b),
         _ => Some(r),
     });

@@ -16,7 +16,7 @@ use murre_components::ids::HloId;
 pub const DMA: usize = 5;
 /// The start of DMAs: generation in hardware, and latency.
 pub const DMA_START: usize = 6;
-/// Drains and barriers.
+/// Drains, barriers and resets of semaphores, on all engines together.
 pub const FENCES: usize = 7;
 /// Number of resources.
 pub const RESOURCES: usize = 8;
@@ -137,11 +137,18 @@ impl Clocks {
     /// An instruction of `busy` on a stream; its result is seen `result` later. Gives that time.
     #[inline]
     pub fn run(&mut self, stream: usize, busy: f64, result: f64, hlo: HloId) -> f64 {
-        let end = self.engines[stream] + busy;
-        self.engines[stream] = end;
         self.busy[stream] += busy * self.weight;
-        self.push(end + result, stream, hlo);
-        end + result
+        self.engines[stream] += busy;
+        let end = self.engines[stream] + result;
+        self.push(end, stream, hlo);
+        end
+    }
+
+    /// A part of a fence on a stream.
+    pub fn fence(&mut self, stream: usize, busy: f64, hlo: HloId) {
+        self.busy[FENCES] += busy * self.weight;
+        self.engines[stream] += busy;
+        self.push(self.engines[stream], FENCES, hlo);
     }
 
     /// A DMA that `stream` has issued. Gives the time when it is done.
@@ -164,23 +171,22 @@ impl Clocks {
         end
     }
 
-    /// Waits on `stream` for all DMAs that it has issued.
+    /// `stream` waits for all DMAs that it has issued.
     pub fn drain(&mut self, stream: usize) {
         self.engines[stream] = self.engines[stream].max(self.issued[stream]);
     }
 
-    /// `stream` arrives at a barrier; the last one lets all go on, `cost` later. Gives whether it was the last.
-    pub fn barrier(&mut self, stream: usize, cost: f64, hlo: HloId) -> bool {
+    /// `stream` arrives at a barrier; the last one lets all go on, `cost` later.
+    pub fn barrier(&mut self, stream: usize, cost: f64, hlo: HloId) {
         self.arrived[stream] = true;
         if self.arrived != [true; 5] {
-            return false;
+            return;
         }
         self.arrived = [false; 5];
         let at = self.engines.iter().copied().fold(0.0, f64::max) + cost;
         self.engines = [at; 5];
         self.busy[FENCES] += cost * self.weight;
         self.push(at, FENCES, hlo);
-        true
     }
 
     /// Sets all semaphores back.

@@ -17,6 +17,7 @@ use crate::options::CompileOptions;
 use crate::sync::{INCREMENT, WAIT_GE};
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
+use murre_components::engine::EngineId;
 use murre_components::hlo::HloModule;
 
 /// The clocks at the end.
@@ -101,23 +102,25 @@ pub fn time_program(
         if head.op == Opcode::Matmult && matmult_until != Some(clocks.engines[stream]) {
             cost.busy += cost.hidden;
         }
-        if head.op == Opcode::Drain {
-            clocks.drain(stream);
-        }
-        let done = clocks.run(stream, cost.busy, cost.result, hlo);
         match head.op {
-            Opcode::AllEngineBarrier => {
-                clocks.barrier(stream, costs.barrier_ns, hlo);
-            }
+            Opcode::Drain => clocks.drain(stream),
             Opcode::GroupResetSemaphores => clocks.reset(),
             _ => {}
         }
+        if matches!(head.op, Opcode::Drain | Opcode::AllEngineBarrier | Opcode::GroupResetSemaphores) {
+            clocks.fence(stream, cost.busy, hlo);
+            if head.op == Opcode::AllEngineBarrier {
+                clocks.barrier(stream, costs.barrier_ns, hlo);
+            }
+            continue;
+        }
+        let done = clocks.run(stream, cost.busy, cost.result, hlo);
         if sync.update_mode == INCREMENT {
             clocks.increment(sync.update_sem, done);
         }
         if head.op == Opcode::Matmult {
             matmult_until = Some(clocks.engines[stream]);
-        } else if head.engine == murre_components::engine::EngineId::Pe {
+        } else if head.engine == EngineId::Pe {
             matmult_until = None;
         }
     }
