@@ -108,6 +108,10 @@ pub struct Holder {
     pub resource: String,
     /// How much of the whole time it is busy.
     pub busy_share: f64,
+    /// The resource that puts off the end most: what the program waits for.
+    pub waits_for: String,
+    /// How much of the whole time that is.
+    pub waits_share: f64,
     /// The instructions that add most, at most five.
     pub instructions: Vec<InstructionUse>,
 }

@@ -120,8 +120,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
     let module = input::read_module(&args.input)?;
     let mut options = args.steering.options();
     options.stop_after = args.stop_after;
-    options.estimate =
-        args.estimate.then_some(EstimateOptions { model: args.cost_model, trips: args.trips });
+    options.estimate = args.estimate.then_some(EstimateOptions { model: args.cost_model, trips: args.trips });
     let watched = args.timings || args.trace.is_some() || !args.print_after.is_empty();
     let mut timeline = Timeline::default();
     let mut compiler = Compiler::new(module, options);

@@ -13,6 +13,7 @@ pub fn estimate_json(estimate: &Estimate) -> Value {
 /// A time in the unit that suits it.
 fn time(ns: f64) -> String {
     match ns {
+        _ if ns > 0.0 && ns < 10.0 => format!("{ns:.1} ns"),
         _ if ns < 1e4 => format!("{ns:.0} ns"),
         _ if ns < 1e7 => format!("{:.1} us", ns / 1e3),
         _ if ns < 1e10 => format!("{:.1} ms", ns / 1e6),
@@ -68,8 +69,19 @@ pub fn estimate_text(e: &Estimate) -> String {
         bytes(r.constant_bytes)
     );
     let h = &e.held_by;
-    let _ = writeln!(out, "busy longest: {}, {} of the time", h.resource, percent(h.busy_share));
-    let _ = writeln!(out, "\n{:<10} {:>10} {:>7} {:>10} {:>9} {:>9}", "", "busy", "share", "adds", "records", "run");
+    let _ = writeln!(
+        out,
+        "held by: {} adds {} of the time; {} is busy longest, {}",
+        h.waits_for,
+        percent(h.waits_share),
+        h.resource,
+        percent(h.busy_share)
+    );
+    let _ = writeln!(
+        out,
+        "\n{:<10} {:>10} {:>7} {:>10} {:>9} {:>9}",
+        "", "busy", "share", "adds", "records", "run"
+    );
     for u in &e.resources {
         let count = |n: u64| if n == 0 { "-".to_owned() } else { n.to_string() };
         let _ = writeln!(
@@ -146,7 +158,8 @@ mod tests {
 
     #[test]
     fn units_suit_their_numbers() {
-        assert_eq!([time(0.0), time(9999.0), time(12_345.0), time(2.5e8)], ["0 ns", "9999 ns", "12.3 us", "250.0 ms"]);
+        assert_eq!([time(0.0), time(4.6)], ["0 ns", "4.6 ns"]);
+        assert_eq!([time(9999.0), time(12_345.0), time(2.5e8)], ["9999 ns", "12.3 us", "250.0 ms"]);
         assert_eq!([bytes(512), bytes(65_536), bytes(20_000_000)], ["512 B", "65.5 kB", "20.0 MB"]);
         assert_eq!(percent(0.1234), "12.3%");
     }

@@ -40,6 +40,11 @@ fn resource_name(k: usize) -> &'static str {
     }
 }
 
+/// The first of the largest.
+fn largest(times: &[f64]) -> usize {
+    (0..times.len()).fold(0, |best, k| if times[k] > times[best] { k } else { best })
+}
+
 /// Bytes that must move.
 fn roofline(locs: &[LocHead], traffic: &Traffic, bandwidth: f64, total: f64) -> Roofline {
     let mut out = Roofline { bandwidth, ..Default::default() };
@@ -136,13 +141,13 @@ pub fn assemble_estimate(
         })
         .collect();
     // The first of those that are busy longest. Starts of DMAs overlap each other and are nobody's work, fences neither.
-    let longest = resources[..=DMA].iter().fold(None, |best: Option<&ResourceUse>, r| match best {
-        Some(b) if b.busy_ns >= r.busy_ns => Some(b),
-        _ => Some(r),
-    });
+    let longest = largest(&clocks.busy[..=DMA]);
+    let adds_most = largest(&clocks.added);
     let held_by = Holder {
-        resource: longest.map(|r| r.name.clone()).unwrap_or_default(),
-        busy_share: longest.map_or(0.0, |r| r.busy_share),
+        resource: resource_name(longest).to_owned(),
+        busy_share: share(clocks.busy[longest], total),
+        waits_for: resource_name(adds_most).to_owned(),
+        waits_share: share(clocks.added[adds_most], total),
         instructions: instructions(&clocks.added_by, &module, total),
     };
     let size = |f: fn(&Program) -> usize| program.as_ref().map_or(0, |p| f(p) as u64);

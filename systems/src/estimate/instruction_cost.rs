@@ -156,19 +156,20 @@ mod tests {
 
     #[test]
     fn published_formulas() {
-        use EngineId::*;
-        use Opcode::*;
+        use EngineId::{Dve, Pe, Pool};
+        use Opcode::{Matmult, Reciprocal, TensorCopy, TensorReduce, TensorScalar, TensorTensor};
         let (f, h) = (shape(512, DType::F32, false), shape(512, DType::Bf16, false));
         let psum = shape(512, DType::F32, true);
-        let all = |op, engine, s| Target::ALL[..3].iter().map(|t| cycles(*t, op, engine, s)).collect::<Vec<_>>();
+        let all =
+            |op, engine, s| Target::ALL[..3].iter().map(|t| cycles(*t, op, engine, s)).collect::<Vec<_>>();
         assert_eq!(all(TensorTensor, Dve, f), [1024.0, 1024.0, 1024.0]);
         assert_eq!(all(TensorTensor, Dve, psum), [512.0, 512.0, 512.0]);
         assert_eq!(all(TensorTensor, Dve, h), [512.0, 256.0, 256.0]);
         assert_eq!(all(TensorCopy, Dve, h), [512.0, 128.0, 128.0]);
-        assert_eq!(all(TensorCopy, Activation, h), [512.0, 512.0, 256.0]);
+        assert_eq!(all(TensorCopy, EngineId::Activation, h), [512.0, 512.0, 256.0]);
         assert_eq!(all(TensorTensor, Pool, f), [662.0, 662.0, 662.0]);
         assert_eq!(all(Reciprocal, Dve, f), [4096.0, 4096.0, 4096.0]);
-        assert_eq!(all(Activation, EngineId::Activation, f), [512.0, 512.0, 512.0]);
+        assert_eq!(all(Opcode::Activation, EngineId::Activation, f), [512.0, 512.0, 512.0]);
         assert_eq!(all(TensorReduce, Dve, h), [256.0, 256.0, 256.0]);
         assert_eq!(all(Matmult, Pe, h), [512.0, 512.0, 512.0]);
         assert_eq!(all(Matmult, Pe, f), [2048.0, 2048.0, 2048.0]);

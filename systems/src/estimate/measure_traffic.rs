@@ -114,8 +114,7 @@ pub fn measure_traffic(
     let loc_heads: &[LocHead] = columns!(locs);
     let (src, dst) = columns!(descs);
     let queue_heads: &[QueueHead] = columns!(queues);
-    let tables =
-        Tables { aps: ap_heads, patterns, locs: loc_heads, blocks: columns!(blocks), src, dst };
+    let tables = Tables { aps: ap_heads, patterns, locs: loc_heads, blocks: columns!(blocks), src, dst };
     let mut out = Traffic {
         queues: vec![Sum::default(); queue_heads.len()],
         read: vec![0.0; loc_heads.len()],

@@ -56,8 +56,8 @@ impl<'a> Nest<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murre_components::engine::EngineId;
     use murre_components::bir::InstRow;
+    use murre_components::engine::EngineId;
     use murre_components::ids::HloId;
 
     #[test]

@@ -120,6 +120,7 @@ mod tests {
         // Published: 32 KiB on one engine of trn2 take 1416 ns.
         let t = transfer(CostModel::Hw, Target::Trn2, 1, 32 << 10);
         assert!((t.duration / 1416.0 - 1.0).abs() < 0.02, "{}", t.duration);
+        let t = transfer(CostModel::Hw, Target::Trn1, 1, 32 << 10);
         assert!((t.occupancy * 16.0 - t.duration).abs() < 1e-9, "one engine of sixteen");
         let o = transfer(CostModel::Oracle, Target::Trn2, 1, 32 << 10);
         assert_eq!(o.duration, 32768.0 / 23.0);
