@@ -85,8 +85,10 @@ impl Tables<'_> {
     fn prepared(&self, dma: InstDma, rates: Rates) -> Transfer {
         let mut dealing = Dealing::new(rates);
         if let Some(block) = self.blocks.get(dma.block.index()) {
-            let rows = self.src.iter().zip(self.dst).skip(block.first.index()).take(block.count as usize);
-            for (src, dst) in rows {
+            let range = block.first.index()..block.first.index() + block.count as usize;
+            let src = self.src.get(range.clone()).unwrap_or_default();
+            let dst = self.dst.get(range).unwrap_or_default();
+            for (src, dst) in src.iter().zip(dst) {
                 dealing.descriptor(&src.0, &dst.0);
             }
         }

@@ -291,17 +291,3 @@ fn nobody_pays_for_what_was_not_asked_for() {
     assert!(!c.world.contains_resource::<Estimate>());
     assert!(!c.world.contains_resource::<super::time_program::Times>());
 }
-
-/// Run by hand (`--ignored --nocapture`): nanoseconds of the stage for an instruction, at three sizes.
-#[test]
-#[ignore]
-fn cost_of_the_estimate() {
-    for n in [10_000, 100_000, 400_000] {
-        let mut c = whole(n, Target::Trn2, None);
-        c.world.resource_mut::<CompileOptions>().estimate = Some(EstimateOptions::default());
-        let rows = c.world.resource::<Order>().0.len();
-        let begin = std::time::Instant::now();
-        c.run(&[Stage::Estimate]);
-        println!("{n}: {rows} rows, {:.1} ns a row", begin.elapsed().as_nanos() as f64 / rows as f64);
-    }
-}
