@@ -2,7 +2,8 @@
 //!
 //! The roofline is memory's: parameters that are read, outputs that are written and constants that are read, each byte
 //! once, over the core's share of HBM bandwidth. Of a variable no more bytes count than the program moves of it, so that a
-//! program that reads one row of a large parameter is not held against the whole of it.
+//! program that reads one row of a large parameter is not held against the whole of it; reads of the same part are not
+//! told apart there.
 
 use super::assume_trips::Trips;
 use super::clocks::{DMA, RESOURCES};

@@ -222,6 +222,54 @@ fn a_queue_completes_what_waits_for_it() {
     near(e.total_ns, 64.0 / 1.2 + 1300.0 + (4096.0 + 280.0) / 23.0 + (96.0 + 100.0) / 0.96);
 }
 
+/// A copy of 16 rows of 4 KiB that is generated on the device, on `engine`.
+fn generated(dge: DgeType, engine: EngineId) -> Estimate {
+    let mut b = Bench::new(Target::Trn2);
+    let (kind, semaphore) = (QueueKind::Dynamic, 8);
+    let queue = b.s.queue(QueueHead { engine, kind, instance: 0, semaphore });
+    let mut row = LocRow::new(Space::Dram, DType::U8, 1, 1 << 20, HloId::NONE);
+    row.head.kind = VarKind::Output;
+    let dram = operand(b.s.loc(row), DType::U8, &[(4096, 16), (1, 4096)]);
+    let tile = b.tile(Space::Sbuf, DType::U8, 4096);
+    let tile = operand(tile.loc, DType::U8, &[(4096, 16), (1, 4096)]);
+    let mut row = InstRow::new(Opcode::DmaCopy, engine, HloId::NONE);
+    (row.head.dge, row.dma.queue) = (dge, queue);
+    b.inst(row, &[dram], &[tile]);
+    b.run()
+}
+
+#[test]
+fn software_generates_on_pool_and_hardware_beside_the_engine() {
+    let bytes = (4096.0 + 280.0) / 23.0;
+    let software = generated(DgeType::Swdge, EngineId::Pool);
+    near(software.total_ns, 583.0 + 1300.0 + bytes);
+    near(resource(&software, "pool").busy_ns, 583.0);
+    let hardware = generated(DgeType::Hwdge, EngineId::Activation);
+    near(hardware.total_ns, 64.0 / 1.2 + 600.0 + 1300.0 + bytes);
+    near(resource(&hardware, "act").busy_ns, 64.0 / 1.2);
+    let routes = |e: &Estimate| e.dma.routes.iter().map(|r| (r.bytes, r.rows)).collect::<Vec<_>>();
+    assert_eq!(routes(&software), [(0, 0), (65536, 16), (0, 0)]);
+    assert_eq!(routes(&hardware), [(0, 0), (0, 0), (65536, 16)]);
+    // Of a megabyte of output, what is written is what must move.
+    assert_eq!((software.roofline.output_bytes, software.dma.written_to_dram), (65536, 65536));
+}
+
+#[test]
+fn of_a_parameter_no_more_counts_than_is_read() {
+    let mut b = Bench::new(Target::Trn2);
+    let mut row = LocRow::new(Space::Dram, DType::I32, 1, 4096, HloId::NONE);
+    row.head.kind = VarKind::Input;
+    let word = operand(b.s.loc(row), DType::I32, &[(1, 1), (1, 1)]);
+    for engine in EngineId::STREAMS {
+        b.op(Opcode::TensorLoad, engine, &[], std::slice::from_ref(&word));
+    }
+    let e = b.run();
+    // Five engines read the same word of 16 KiB: reads that repeat are not told apart, the bytes read are the bound.
+    assert_eq!((e.dma.read_from_dram, e.roofline.parameter_bytes), (20, 20));
+    near(e.total_ns, 500.0);
+    assert!(!e.work.has_copy && !e.work.has_reduce && e.work.flops == 0.0);
+}
+
 /// A load and a fence in a loop of at most `trips` trips, itself in one of 2.
 fn looped(trips: u64) -> Estimate {
     let mut b = Bench::new(Target::Trn2);
