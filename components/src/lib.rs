@@ -2,9 +2,11 @@
 #![warn(missing_docs)]
 
 pub mod bir;
+pub mod costs;
 pub mod diag;
 pub mod dtype;
 pub mod engine;
+pub mod estimate;
 pub mod hash;
 pub mod hlo;
 pub mod hlo_table;

@@ -4,15 +4,19 @@
 use super::console::Console;
 use super::{Exit, Outcome, input};
 use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use murre::artifact;
+use murre::components::costs::CostModel;
 use murre::components::diag::{Diagnostic, Severity};
 use murre::components::engine::Target;
+use murre::components::estimate::Estimate;
 use murre::components::hlo::HloModule;
 use murre::components::program::Program;
-use murre::report::{Timeline, dump, summary};
+use murre::report::{Timeline, dump, estimate_json, estimate_text, summary};
 use murre::systems::compile::set_threads;
-use murre::systems::{CompileOptions, CompileOutcome, Compiler, DgeLevels, ExecutorChoice, Stage, passes};
+use murre::systems::{
+    CompileOptions, CompileOutcome, Compiler, DgeLevels, EstimateOptions, ExecutorChoice, Stage, passes,
+};
 use std::path::PathBuf;
 
 /// Which executor runs the passes.
@@ -75,7 +79,7 @@ pub struct Args {
     /// HLO text, HloModuleProto, HloProto or HloSnapshot
     input: PathBuf,
     /// The artifact to write
-    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["stop_after", "print_after", "timings", "trace"])]
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["stop_after", "print_after", "timings", "trace", "estimate"])]
     output: Option<PathBuf>,
     #[command(flatten)]
     steering: Steering,
@@ -91,6 +95,20 @@ pub struct Args {
     /// Write a trace of the passes for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Print what the program is estimated to cost: time by engine, traffic, and the roofline of memory
+    #[arg(long, conflicts_with = "stop_after")]
+    estimate: bool,
+    /// Formulas of the estimate: published ones, or the scheduling model of the profiled compiler
+    #[arg(long, value_name = "MODEL", requires = "estimate", default_value = "hw", value_parser = cost_model())]
+    cost_model: CostModel,
+    /// Trips to count for loops whose trips are known at run time only; else their bound, or 1 where there is none
+    #[arg(long, value_name = "N", requires = "estimate")]
+    trips: Option<u64>,
+}
+
+fn cost_model() -> impl TypedValueParser<Value = CostModel> {
+    PossibleValuesParser::new(CostModel::ALL.map(CostModel::name))
+        .map(|name| CostModel::from_name(&name).unwrap_or_default())
 }
 
 fn pass_names() -> PossibleValuesParser {
@@ -102,6 +120,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
     let module = input::read_module(&args.input)?;
     let mut options = args.steering.options();
     options.stop_after = args.stop_after;
+    options.estimate = args.estimate.then_some(EstimateOptions { model: args.cost_model, trips: args.trips });
     let watched = args.timings || args.trace.is_some() || !args.print_after.is_empty();
     let mut timeline = Timeline::default();
     let mut compiler = Compiler::new(module, options);
@@ -120,13 +139,22 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
     } else {
         compiler.run(&Stage::ALL);
     }
-    let program = finished(compiler.finish(), args.stop_after.is_some(), console)
+    let mut outcome = compiler.finish();
+    let estimate = outcome.world.remove_resource::<Estimate>();
+    let program = finished(outcome, args.stop_after.is_some(), console)
         .map_err(|d| input::name_file(d, &args.input))?;
     if let Some(path) = &args.trace {
         input::write_file(path, timeline.chrome_trace().as_bytes())?;
     }
     if args.timings {
         if console.json { console.value(&timeline.json()) } else { console.out(&timeline.text()) }
+    }
+    if let Some(estimate) = &estimate {
+        if console.json {
+            console.value(&estimate_json(estimate));
+        } else {
+            console.out(&estimate_text(estimate));
+        }
     }
     if let (Some(program), Some(path)) = (&program, &args.output) {
         artifact::write_file(path, program).map_err(|d| vec![d])?;

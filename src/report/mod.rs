@@ -3,6 +3,7 @@
 
 mod diagnostic;
 mod dump;
+mod estimate;
 mod explain;
 mod explain_text;
 mod names;
@@ -14,6 +15,7 @@ mod word;
 
 pub use diagnostic::{diagnostic_json, diagnostic_text, is_internal};
 pub use dump::dump;
+pub use estimate::{estimate_json, estimate_text};
 pub use explain::Explanation;
 pub use program::{program_json, program_text};
 pub use summary::{Summary, summary};

@@ -45,8 +45,10 @@ impl Compiler {
 
     /// Runs `stages` as one schedule.
     pub fn run(&mut self, stages: &[Stage]) {
+        let options = self.world.resource::<CompileOptions>();
+        let stages: Vec<Stage> = stages.iter().copied().filter(|s| options.wants(*s)).collect();
         let mut schedule = Schedule::default();
-        install(&mut schedule, stages);
+        install(&mut schedule, &stages);
         match self.world.resource::<CompileOptions>().executor {
             ExecutorChoice::Single => schedule.set_executor(SingleThreadedExecutor::new()),
             ExecutorChoice::Multi => schedule.set_executor(MultiThreadedExecutor::new()),
@@ -67,11 +69,12 @@ impl Compiler {
         mut after: impl FnMut(&'static Pass, std::time::Duration, &mut World),
     ) {
         for pass in passes().filter(|p| stages.contains(&p.stage)) {
-            let (verify, last, failed) = {
+            let (verify, last, failed, wanted) = {
                 let o = self.world.resource::<CompileOptions>();
-                (o.verify, o.stop_after, self.world.resource::<Diagnostics>().has_errors())
+                let failed = self.world.resource::<Diagnostics>().has_errors();
+                (o.verify, o.stop_after, failed, o.wants(pass.stage))
             };
-            if failed || last.is_some_and(|last| pass.stage > last) || (pass.verify && !verify) {
+            if failed || !wanted || last.is_some_and(|last| pass.stage > last) || (pass.verify && !verify) {
                 continue;
             }
             let mut schedule = Schedule::default();

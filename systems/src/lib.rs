@@ -1,6 +1,6 @@
 //! The verbs of murre: every pass is an ECS system, one folder a stage, one file a pass. The folders in the order in
-//! which they run: `dynamic_shape`, `legalize`, `simplify`, `penguin`, `loops`, `codegen`, `place`, `address`, `registers`,
-//! `route`, `describe`, `sync`, `encode`.
+//! which they run: `dynamic_shape`, `legalize`, `simplify`, `penguin`, `loops`, `codegen`, `place`, `address`,
+//! `registers`, `route`, `describe`, `sync`, `encode`, `estimate`.
 
 pub mod address;
 pub mod codegen;
@@ -8,6 +8,7 @@ pub mod compile;
 pub mod describe;
 pub mod dynamic_shape;
 pub mod encode;
+pub mod estimate;
 pub mod legalize;
 pub mod loops;
 pub mod options;
@@ -22,5 +23,5 @@ pub mod sync;
 pub mod synth;
 
 pub use compile::{CompileOutcome, Compiler, compile};
-pub use options::{CompileOptions, DgeLevels, ExecutorChoice};
+pub use options::{CompileOptions, DgeLevels, EstimateOptions, ExecutorChoice};
 pub use pass::{Pass, Stage, passes};

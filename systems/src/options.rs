@@ -2,6 +2,7 @@
 
 use crate::pass::Stage;
 use bevy_ecs::prelude::Resource;
+use murre_components::costs::CostModel;
 use murre_components::engine::{DEFAULT_DGE_SCRATCH_BYTES, Target};
 
 /// The DGE levels (`spec/ir.md 7.1`), a set.
@@ -82,6 +83,24 @@ pub struct CompileOptions {
     pub stop_after: Option<Stage>,
     /// Executor.
     pub executor: ExecutorChoice,
+    /// How to estimate the cost of the program; no estimate when `None`.
+    pub estimate: Option<EstimateOptions>,
+}
+
+/// How to estimate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct EstimateOptions {
+    /// The formulas.
+    pub model: CostModel,
+    /// Trips of every loop whose trips are known at run time only.
+    pub trips: Option<u64>,
+}
+
+impl CompileOptions {
+    /// Whether a stage has anything to do at all: nobody pays for an estimate that was not asked for.
+    pub fn wants(&self, stage: Stage) -> bool {
+        stage != Stage::Estimate || self.estimate.is_some()
+    }
 }
 
 impl Default for CompileOptions {
@@ -94,6 +113,7 @@ impl Default for CompileOptions {
             verify: false,
             stop_after: None,
             executor: ExecutorChoice::Single,
+            estimate: None,
         }
     }
 }

@@ -35,11 +35,13 @@ pub enum Stage {
     Sync,
     /// Records and words.
     Encode,
+    /// What the program costs; only when it is asked for.
+    Estimate,
 }
 
 impl Stage {
     /// Every stage, in order.
-    pub const ALL: [Stage; 13] = [
+    pub const ALL: [Stage; 14] = [
         Stage::DynamicShape,
         Stage::Legalize,
         Stage::Simplify,
@@ -53,6 +55,7 @@ impl Stage {
         Stage::Describe,
         Stage::Sync,
         Stage::Encode,
+        Stage::Estimate,
     ];
 
     /// The name on the command line.
@@ -71,6 +74,7 @@ impl Stage {
             Stage::Describe => "describe",
             Stage::Sync => "sync",
             Stage::Encode => "encode",
+            Stage::Estimate => "estimate",
         }
     }
 
@@ -157,6 +161,7 @@ pub fn passes() -> impl Iterator<Item = &'static Pass> {
         crate::describe::PASSES,
         crate::sync::PASSES,
         crate::encode::PASSES,
+        crate::estimate::PASSES,
     ]
     .into_iter()
     .flatten()
@@ -174,7 +179,7 @@ pub fn install(schedule: &mut Schedule, stages: &[Stage]) {
     }
     for &stage in stages {
         schedule.configure_sets(stage.run_if(move |o: Res<CompileOptions>, d: Res<Diagnostics>| {
-            !d.has_errors() && o.stop_after.is_none_or(|last| stage <= last)
+            !d.has_errors() && o.wants(stage) && o.stop_after.is_none_or(|last| stage <= last)
         }));
     }
     let (mut rank, mut previous) = (0u16, None);
