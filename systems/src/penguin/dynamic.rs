@@ -125,7 +125,11 @@ impl Lower<'_> {
             return self.dynamic_slice(inst, &again);
         }
         let dtype = self.dtype(source.ty)?;
-        let tile = self.tile(dtype, Layout::choose(&sizes))?;
+        let layout = Layout::choose(&sizes);
+        let tile = match layout.free * dtype.bytes() as u64 > super::lower::TILE_BYTES {
+            true => self.dram_home(source.ty, &sizes)?,
+            false => self.tile(dtype, layout)?,
+        };
         let target = View { loc: tile, ty: source.ty, offset: 0, dims: row_major(&sizes) };
         self.dynamic_dma(NodeKind::TensorCopyDynamicSrc, &target, &source, starts.dynamic)?;
         Ok(Leaf::View(target))

@@ -3,9 +3,9 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::view::{Layout, View, row_major};
+use super::view::Layout;
 use murre_components::diag::codes::lower as codes;
-use murre_components::dtype::{DType, HloType};
+use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInst, HloOp};
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeHead, NodeKind, NodeScalars};
@@ -121,6 +121,9 @@ impl Lower<'_> {
     /// Emits one elementwise node.
     pub fn emit(&mut self, op: HloOp, sub: u8, leaves: &[&Leaf], ty: HloType, dims: &[u64]) -> Lowered<Leaf> {
         let layout = self.result_layout(leaves, dims);
+        if self.needs_pieces(leaves, ty, layout) {
+            return self.emit_pieces(op, sub, leaves, ty, dims);
+        }
         let dtype = self.dtype(ty)?;
         let mut operands = vec![];
         for leaf in leaves {
@@ -174,12 +177,13 @@ impl Lower<'_> {
         if matches!((from, ty), (HloType::S32, HloType::U32) | (HloType::U32, HloType::S32)) {
             // The same bits.
             return Ok(match leaf {
-                Leaf::View(v) => {
-                    let copy = self.materialize(leaf, Layout::choose(&dims))?;
-                    let target = self.tile(self.dtype(ty)?, Layout::choose(&dims))?;
-                    self.reinterpret(target, copy);
-                    Leaf::View(View { loc: target, ty, offset: 0, dims: row_major(&v.extents()) })
+                Leaf::View(_) if self.needs_pieces(&[leaf], ty, Layout::choose(&dims)) => {
+                    let most = super::tiling::PIECE_BYTES / 4;
+                    self.in_pieces(ty, &dims, most, |this, part| {
+                        this.same_bits(&part.of_leaf(leaf), ty, &part.size)
+                    })?
                 }
+                Leaf::View(_) => self.same_bits(leaf, ty, &dims)?,
                 Leaf::Splat { bits, .. } => Leaf::Splat { ty, bits: *bits, dims },
                 Leaf::Scalar { reg, .. } => Leaf::Scalar { ty, reg: *reg, dims },
                 Leaf::Token => Leaf::Token,
@@ -191,6 +195,15 @@ impl Lower<'_> {
         )
     }
 
+    /// A tile with the bits of `leaf` under another element type of the same size.
+    fn same_bits(&mut self, leaf: &Leaf, ty: HloType, dims: &[u64]) -> Lowered<Leaf> {
+        let layout = Layout::choose(dims);
+        let copy = self.materialize(leaf, layout)?;
+        let target = self.tile(self.dtype(ty)?, layout)?;
+        self.reinterpret(target, copy);
+        Ok(self.whole_view(target, ty, dims))
+    }
+
     /// Bit copy between tiles of one layout whose element types have one size.
     fn reinterpret(&mut self, target: LocId, source: LocId) {
         let mut from = self.whole_tile(source, AccessMode::Load);
@@ -199,38 +212,6 @@ impl Lower<'_> {
             a.dtype = t.dtype;
         }
         self.node(NodeKind::Elementwise, HloOp::Copy, 0, 0, vec![to, from], NodeScalars::default());
-    }
-
-    /// Iota along `dimension`: generated once along a partition, then viewed.
-    pub fn iota(&mut self, inst: HloInst<'_>) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Iota { dimension }) = (inst.shape().array(), inst.attrs()) else {
-            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "iota without a dimension");
-        };
-        let dims = extents(shape);
-        let d = *dimension as usize;
-        let n = dims[d];
-        let exact = match shape.ty {
-            HloType::S32 | HloType::U32 => true,
-            HloType::F32 => n <= 1 << 24,
-            HloType::F16 | HloType::Bf16 => true,
-            HloType::S8 => n <= 128,
-            HloType::U8 => n <= 256,
-            HloType::S16 => n <= 1 << 15,
-            HloType::U16 => n <= 1 << 16,
-            _ => false,
-        };
-        if !exact {
-            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("iota of {n} {}", shape.ty.name()));
-        }
-        if n <= 1 || dims.contains(&0) {
-            return Ok(Leaf::Splat { ty: shape.ty, bits: 0, dims });
-        }
-        let dtype: DType = self.dtype(shape.ty)?;
-        let loc = self.tile(dtype, Layout::flat(n))?;
-        let target = self.whole_tile(loc, AccessMode::Store);
-        self.node(NodeKind::Iota, HloOp::Iota, 0, 0, vec![target], NodeScalars::default());
-        let line = View::whole(loc, shape.ty, &[n]);
-        Ok(Leaf::View(line.broadcast(&[*dimension], &dims)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::leaf::{Leaf, fits_register, integer};
 use super::uses::Uses;
-use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, row_major};
+use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, row_major, split_at};
 use crate::staging::Staging;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
@@ -18,6 +18,9 @@ use murre_components::program::VarKind;
 /// Largest tensor that a loop carries in SBUF along one partition, and largest dynamically updated tensor kept there,
 /// bytes.
 pub const SBUF_HOME_BYTES: u64 = 16 * 1024;
+
+/// Longest tensor that an elementwise operation leaves along one partition because an operand stands there, elements.
+pub const LONG_LINE: u64 = 2048;
 
 /// Most bytes of a partition that one tile may take.
 pub const TILE_BYTES: u64 = 48 * 1024;
@@ -370,11 +373,7 @@ impl<'m> Lower<'m> {
                 self.dma_copy(&target, v)
             }
             Leaf::Splat { .. } | Leaf::Scalar { .. } if self.facts(loc).space == Space::Dram => {
-                let layout = Layout::choose(&leaf.extents());
-                let tile = self.copy_to_tile(leaf, layout)?;
-                let dims = leaf.extents();
-                let source = View::whole(tile, leaf.ty(), &dims);
-                self.dma_copy(&View::whole(loc, leaf.ty(), &dims), &source)
+                self.fill_dram(loc, leaf)
             }
             Leaf::Splat { bits, .. } => {
                 let target = self.whole_tile(loc, AccessMode::Store);
@@ -408,10 +407,37 @@ impl<'m> Lower<'m> {
                 {
                     return Ok(self.access(v.loc, offset, pattern, AccessMode::Load));
                 }
+                if let Some(operand) = self.broadcast_operand(v, layout, slots)? {
+                    return Ok(operand);
+                }
                 let tile = self.copy_to_tile(leaf, layout)?;
                 Ok(self.whole_tile(tile, AccessMode::Load))
             }
         }
+    }
+
+    /// A view that repeats along the free dimensions: what is different is copied to partitions, and the engine reads
+    /// it again and again.
+    fn broadcast_operand(&mut self, v: &View, layout: Layout, slots: usize) -> Lowered<Option<NodeOperand>> {
+        let Some((outer, inner)) = split_at(&v.dims, layout.parts) else { return Ok(None) };
+        if inner.iter().all(|(n, s)| *n == 1 || *s != 0) {
+            return Ok(None);
+        }
+        let kept: Vec<(u64, i64)> = inner.iter().copied().filter(|d| d.0 != 1 && d.1 != 0).collect();
+        let source = View { dims: outer.iter().chain(&kept).copied().collect(), ..v.clone() };
+        let free: u64 = kept.iter().map(|d| d.0).product();
+        let tile = self.copy_to_tile(&Leaf::View(source), Layout { parts: layout.parts, free })?;
+        let mut strides = row_major(&kept.iter().map(|d| d.0).collect::<Vec<_>>()).into_iter();
+        let parts = (layout.parts, free as i64);
+        let again = inner.iter().map(|d| match d {
+            (1, _) => (1, 0),
+            (n, 0) => (*n, 0),
+            (n, _) => (*n, strides.next().map_or(0, |s| s.1)),
+        });
+        let dims = std::iter::once(parts).chain(again).collect();
+        let view = View { loc: tile, ty: v.ty, offset: 0, dims };
+        let found = engine_pattern(&view, layout.parts, free, layout.parts, slots);
+        Ok(found.map(|(offset, pattern)| self.access(tile, offset, pattern, AccessMode::Load)))
     }
 
     /// The layout that a result of an elementwise operator takes: that of an operand tile where one has the same
@@ -426,7 +452,7 @@ impl<'m> Lower<'m> {
                     && v.is_contiguous()
                     && v.elements() == n
                     && f.parts * f.part_elems == n
-                    && (f.parts == 1 || f.part_elems > 1)
+                    && (f.parts > 1 || n <= LONG_LINE)
                 {
                     return Layout { parts: f.parts, free: f.part_elems };
                 }

@@ -6,6 +6,7 @@ pub mod control;
 pub mod dot;
 pub mod dynamic;
 pub mod elementwise;
+pub mod iota;
 pub mod leaf;
 pub mod lower;
 pub mod lower_hlo;
@@ -13,6 +14,7 @@ pub mod reduce;
 pub mod scalar;
 pub mod shape_ops;
 pub mod spawn_hlo;
+pub mod tiling;
 pub mod uses;
 pub mod view;
 

@@ -104,8 +104,11 @@ impl Lower<'_> {
         match leaf {
             Leaf::View(v) => Ok(v.clone()),
             other => {
-                let dims = other.extents();
-                let tile = self.copy_to_tile(other, Layout::choose(&dims))?;
+                let (dims, layout) = (other.extents(), Layout::choose(&other.extents()));
+                if layout.free * other.ty().bytes() as u64 > super::lower::TILE_BYTES {
+                    return self.compact_in_dram(other);
+                }
+                let tile = self.copy_to_tile(other, layout)?;
                 Ok(View { loc: tile, ty: other.ty(), offset: 0, dims: row_major(&dims) })
             }
         }
