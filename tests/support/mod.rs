@@ -4,6 +4,7 @@
 use murre::array::HostArray;
 use murre::array::compare::{Tolerance, compare};
 use murre::components::diag::Diagnostic;
+use murre::components::dtype::HloType;
 use murre::components::engine::Target;
 use murre::components::hlo::{HloModule, Shape};
 use murre::components::program::Program;
@@ -70,7 +71,8 @@ pub fn random_inputs(module: &HloModule, rng: &mut Lcg) -> Vec<HostArray> {
             let mut data = Vec::new();
             for _ in 0..n {
                 let bits = if shape.ty.is_float() {
-                    ((rng.below(200) as f32 - 100.0) / 4.0).to_bits() as u64
+                    let x = ((rng.below(200) as f32 - 100.0) / 4.0).to_bits() as u64;
+                    if shape.ty == HloType::Bf16 { x >> 16 } else { x }
                 } else {
                     match rng.below(6) {
                         0 => rng.below(1 << 33),

@@ -4,6 +4,9 @@
 pub mod branches;
 pub mod control;
 pub mod dot;
+pub mod dot_operand;
+pub mod dot_rows;
+pub mod dot_tiles;
 pub mod dynamic;
 pub mod elementwise;
 pub mod iota;

@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-/// Covers a tensor with parts whose chosen layout has at most `most` elements a partition, in row-major order.
+/// Covers a tensor with parts that, spread over partitions, have at most `most` elements on each, in row-major order.
 pub fn parts(extents: &[u64], most: u64) -> Vec<Part> {
     let mut out = Vec::new();
     cover(&mut vec![0; extents.len()], &mut extents.to_vec(), most.max(1), &mut out);
@@ -59,7 +59,7 @@ fn cover(start: &mut Vec<u64>, size: &mut Vec<u64>, most: u64, out: &mut Vec<Par
     }
     // The outermost dimension that can be cut.
     let cut = size.iter().position(|d| *d > 1);
-    let Some(d) = cut.filter(|_| Layout::choose(size).free > most) else {
+    let Some(d) = cut.filter(|_| Layout::spread(size).free > most) else {
         out.push(Part { start: start.clone(), size: size.clone() });
         return;
     };
@@ -67,7 +67,7 @@ fn cover(start: &mut Vec<u64>, size: &mut Vec<u64>, most: u64, out: &mut Vec<Par
     let rows = match extent {
         _ if inner > most => 1,
         128.. => (extent / 128).min(most / inner).max(1) * 128,
-        // Fewer rows than partitions: each row alone has the better layout, or all together fit on one.
+        // Fewer rows than partitions: each row alone.
         _ => 1,
     };
     let (first, mut at) = (start[d], 0);
@@ -167,7 +167,7 @@ mod tests {
         let all = parts(extents, most);
         let mut seen = vec![0u8; extents.iter().product::<u64>() as usize];
         for p in &all {
-            assert!(Layout::choose(&p.size).free <= most, "{p:?}");
+            assert!(Layout::spread(&p.size).free <= most, "{p:?}");
             let v = p.of(&View::whole(LocId(0), HloType::F32, extents));
             let mut index = vec![0u64; v.dims.len()];
             'walk: loop {
