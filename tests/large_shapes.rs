@@ -104,7 +104,10 @@ fn broadcasts_and_constants_of_any_size() {
   ROOT r = (f32[300,401], f32[100003], f32[401,300]) tuple(s, f, k)
 "
         .replace("  v = f32[300,401] broadcast(y), dimensions={1}\n", "")
-        .replace("  s = f32[300,401] add", "  v = f32[300,401] broadcast(y), dimensions={1}\n  s = f32[300,401] add")
+        .replace(
+            "  s = f32[300,401] add",
+            "  v = f32[300,401] broadcast(y), dimensions={1}\n  s = f32[300,401] add",
+        )
         .as_str(),
         &[true, true, true],
     );

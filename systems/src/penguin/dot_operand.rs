@@ -78,8 +78,7 @@ impl Lower<'_> {
         let dtype = self.dtype(v.ty)?;
         let loc = self.tile(dtype, Layout { parts: s.parts, free: step as u64 })?;
         let source = std::iter::once(across).chain(order.map(|d| inner[d])).collect();
-        let target =
-            std::iter::once((s.parts, step)).chain(order.map(|d| (inner[d].0, steps[d]))).collect();
+        let target = std::iter::once((s.parts, step)).chain(order.map(|d| (inner[d].0, steps[d]))).collect();
         let target = View { loc, ty: v.ty, offset: 0, dims: target };
         self.dma_copy(&target, &View { loc: v.loc, ty: v.ty, offset: base, dims: source })?;
         let [batch, tile, free] = steps;
@@ -87,13 +86,7 @@ impl Lower<'_> {
     }
 
     /// The part where it stands, if its dealt dimension is on partitions from the first on.
-    fn in_place(
-        &self,
-        loc: LocId,
-        base: i64,
-        across: (u64, i64),
-        inner: [(u64, i64); 3],
-    ) -> Option<Held> {
+    fn in_place(&self, loc: LocId, base: i64, across: (u64, i64), inner: [(u64, i64); 3]) -> Option<Held> {
         let f = self.facts(loc);
         let elems = f.part_elems as i64;
         let reach: i64 = inner.iter().map(|(n, s)| (*n as i64 - 1) * s).sum();

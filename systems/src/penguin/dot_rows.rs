@@ -64,9 +64,8 @@ impl Lower<'_> {
                 let tile = self.cast_tile(sums, dtype)?;
                 let tiles = segment.tiles as i64;
                 let columns = dot.columns as i64;
-                let across = |step: i64, member: i64| {
-                    vec![(segment.parts, step), (n, member), (segment.tiles, 1)]
-                };
+                let across =
+                    |step: i64, member: i64| vec![(segment.parts, step), (n, member), (segment.tiles, 1)];
                 let source = View { loc: tile, ty: dot.ty, offset: 0, dims: across(n as i64 * tiles, tiles) };
                 let at = b as i64 * columns + segment.start as i64;
                 let target = View { loc: home, ty: dot.ty, offset: at, dims: across(tiles, columns) };

@@ -202,9 +202,7 @@ impl Lower<'_> {
         let columns = bank.columns.1 - bank.columns.0;
         let rows = bank.rows.1 - bank.rows.0;
         for b in bank.members.0..bank.members.1 {
-            let at = |h: &Held, first: u64| {
-                b as i64 * h.batch + tile as i64 * h.tile + first as i64 * h.free
-            };
+            let at = |h: &Held, first: u64| b as i64 * h.batch + tile as i64 * h.tile + first as i64 * h.free;
             let w = at(stationary, bank.rows.0 - origin.0);
             let x = at(moving, bank.columns.0 - origin.1);
             let flags = !bank.started as u8 | (stop as u8) << 1;
@@ -262,8 +260,7 @@ impl Lower<'_> {
             if !in_sbuf {
                 let count = members.1 - members.0;
                 let dims = |member: i64, row: i64| vec![(count, member), (parts, row), (width, 1)];
-                let source =
-                    View { loc: tile, ty: dot.ty, offset: 0, dims: dims(width as i64, free as i64) };
+                let source = View { loc: tile, ty: dot.ty, offset: 0, dims: dims(width as i64, free as i64) };
                 let (all_rows, all) = (dot.rows as i64, dot.columns as i64);
                 let at = (members.0 as i64 * all_rows + rows.0 as i64) * all + columns.0 as i64;
                 let target = View { loc: home, ty: dot.ty, offset: at, dims: dims(all_rows * all, all) };

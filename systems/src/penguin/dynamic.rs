@@ -193,7 +193,8 @@ impl Lower<'_> {
         Ok(Leaf::View(whole))
     }
 
-    /// The network output itself, when the value is used only as that result.
+    /// The network output itself, when the value is that result. Other readers may read it there: as the result is a
+    /// reader to the end, nothing overwrites it.
     fn result_home(
         &mut self,
         id: HloId,
@@ -203,8 +204,7 @@ impl Lower<'_> {
         if self.depth() != 0 || self.uses.len() != 1 {
             return Ok(None);
         }
-        let uses = &self.uses[0];
-        let Some(k) = uses.result(id, 0).filter(|_| uses.of(id, 0) == 1) else { return Ok(None) };
+        let Some(k) = self.uses[0].result(id, 0) else { return Ok(None) };
         if self.outputs[k as usize].is_some() {
             return Ok(None);
         }

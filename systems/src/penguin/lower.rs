@@ -74,6 +74,8 @@ pub struct Lower<'m> {
     pub current: HloId,
     /// Output locations by result leaf, where an operation has written the result in place.
     pub outputs: Vec<LocId>,
+    /// The result leaf that may live where a donated parameter stands, by location.
+    pub donated: SeededMap<LocId, u32>,
     /// The integer scalar parameters by location, and the register of those that are loaded.
     pub scalar_parameters: SeededMap<LocId, (HloId, Option<RegId>)>,
     /// Expression of a register that is an induction variable.
@@ -100,6 +102,7 @@ impl<'m> Lower<'m> {
             axes: Vec::new(),
             current: HloId::NONE,
             outputs: Vec::new(),
+            donated: seeded_map(),
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
             lowered: 0,
