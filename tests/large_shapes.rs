@@ -3,7 +3,8 @@
 
 mod support;
 
-use support::{Verdict, judge};
+use murre::systems::CompileOptions;
+use support::{Verdict, judge_with};
 
 const REGIONS: &str = "add {
   a = f32[] parameter(0)
@@ -24,12 +25,17 @@ imax {
 }
 ";
 
-/// Judges an entry computation; `exact` says of each result whether it has to be equal bit by bit.
+/// Judges an entry computation; `exact` says of each result whether it has to be equal bit by bit. Once more with dots as
+/// loops.
 fn equal(entry: &str, exact: &[bool]) {
     let text = format!("HloModule m\n\n{REGIONS}\nENTRY main {{\n{entry}}}\n");
-    match judge(&text, exact, 7) {
-        Verdict::Equal => {}
-        other => panic!("{other:?}\n{text}"),
+    let rolled = CompileOptions { unroll_limit: 2, ..CompileOptions::default() };
+    let again = if entry.contains(" dot(") { vec![CompileOptions::default(), rolled] } else { vec![rolled] };
+    for options in again {
+        match judge_with(&text, exact, 7, &options) {
+            Verdict::Equal => {}
+            other => panic!("unrolled up to {}: {other:?}\n{text}", options.unroll_limit),
+        }
     }
 }
 

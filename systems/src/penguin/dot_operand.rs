@@ -5,10 +5,11 @@
 //! partitions is an operand as it stands. What does not divide is a segment of its own.
 
 use super::lower::{Lower, Lowered};
+use super::rolled::{At, run_time};
 use super::view::{Layout, View};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::ids::LocId;
-use murre_components::penguin::{AccessMode, NodeOperand};
+use murre_components::penguin::{AccessMode, NodeKind, NodeOperand};
 
 /// Part of a dimension that is dealt over partitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +38,9 @@ pub fn segments(n: u64) -> Vec<Segment> {
 /// A half-open range.
 pub type Span = (u64, u64);
 
+/// Where a range begins, and its length.
+pub type Reach = (At, u64);
+
 /// An operand in SBUF: element `(p, b, j, c)` of its part stands on partition `p` at `offset + b * batch + j * tile +
 /// c * free`.
 #[derive(Clone, Copy, Debug)]
@@ -57,13 +61,16 @@ pub struct Held {
 
 impl Lower<'_> {
     /// Brings a part of `v` (dimensions batch, dealt, free) to SBUF, with one DMA whose runs are as long as they are in
-    /// memory; what already stands there suitably is used in place.
-    pub fn hold(&mut self, v: &View, s: &Segment, b: Span, j: Span, c: Span) -> Lowered<Held> {
+    /// memory; what already stands there suitably is used in place. Only a part in DRAM may begin at a run-time index.
+    pub fn hold(&mut self, v: &View, s: &Segment, b: Reach, j: Span, c: Reach) -> Lowered<Held> {
         let [(_, sb), (_, sk), (_, sc)] = [v.dims[0], v.dims[1], v.dims[2]];
-        let base = v.offset + b.0 as i64 * sb + (s.start + j.0) as i64 * sk + c.0 as i64 * sc;
+        let base = v.offset + b.0.fixed as i64 * sb + (s.start + j.0) as i64 * sk + c.0.fixed as i64 * sc;
         let across = (s.parts, sk * s.tiles as i64);
-        let inner = [(b.1 - b.0, sb), (j.1 - j.0, sk), (c.1 - c.0, sc)];
-        if let Some(held) = self.in_place(v.loc, base, across, inner) {
+        let inner = [(b.1, sb), (j.1 - j.0, sk), (c.1, sc)];
+        let dynamic = run_time(&[(b.0, sb), (c.0, sc)]);
+        if dynamic.indices.is_empty()
+            && let Some(held) = self.in_place(v.loc, base, across, inner)
+        {
             return Ok(held);
         }
         // The order in memory, slowest first.
@@ -80,7 +87,11 @@ impl Lower<'_> {
         let source = std::iter::once(across).chain(order.map(|d| inner[d])).collect();
         let target = std::iter::once((s.parts, step)).chain(order.map(|d| (inner[d].0, steps[d]))).collect();
         let target = View { loc, ty: v.ty, offset: 0, dims: target };
-        self.dma_copy(&target, &View { loc: v.loc, ty: v.ty, offset: base, dims: source })?;
+        let source = View { loc: v.loc, ty: v.ty, offset: base, dims: source };
+        match dynamic.indices.is_empty() {
+            true => self.dma_copy(&target, &source)?,
+            false => self.dynamic_dma(NodeKind::TensorCopyDynamicSrc, &target, &source, dynamic)?,
+        }
         let [batch, tile, free] = steps;
         Ok(Held { loc, parts: s.parts, offset: 0, batch, tile, free })
     }

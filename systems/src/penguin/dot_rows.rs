@@ -10,8 +10,10 @@
 
 use super::dot::Dot;
 use super::dot_operand::{Held, Segment, segments};
+use super::dot_tiles::LOADS_AHEAD;
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, TILE_BYTES};
+use super::rolled::At;
 use super::view::{Layout, View};
 use murre_components::bir::Space;
 use murre_components::dtype::DType;
@@ -19,6 +21,7 @@ use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeScalars};
 use murre_components::program::VarKind;
+use std::collections::VecDeque;
 
 /// Fewer elements of the matrix than this go to the array: their transposing DMA is cheap.
 const LEAST: u64 = 16 * 1024;
@@ -92,10 +95,20 @@ impl Lower<'_> {
         let vector = self.on_every_partition(dot, s.parts, b)?;
         let sums = self.new_loc(Space::Sbuf, VarKind::Internal, DType::F32, s.parts, n * s.tiles);
         let together = (STEP / (n * k)).clamp(1, s.tiles);
-        let mut j = 0;
-        while j < s.tiles {
-            let g = together.min(s.tiles - j);
-            let rows = self.hold(matrix, s, b, (j, j + g), (0, k))?;
+        let mut ahead = VecDeque::with_capacity(LOADS_AHEAD);
+        let steps = s.tiles.div_ceil(together) as usize;
+        for step in 0..steps + LOADS_AHEAD {
+            if step < steps {
+                let j = step as u64 * together;
+                let tiles = (j, s.tiles.min(j + together));
+                ahead
+                    .push_back((tiles, self.hold(matrix, s, (At::fixed(b.0), n), tiles, (At::fixed(0), k))?));
+            }
+            if step < LOADS_AHEAD {
+                continue;
+            }
+            let Some(((j, end), rows)) = ahead.pop_front() else { break };
+            let g = end - j;
             let product = self.tile(DType::F32, Layout { parts: s.parts, free: g * n * k })?;
             let plain = |loc| Held { loc, parts: s.parts, offset: 0, batch: 0, tile: 0, free: 1 };
             let operands = vec![
@@ -110,7 +123,6 @@ impl Lower<'_> {
             ];
             let scalars = NodeScalars { imm: 1, ..Default::default() };
             self.node(NodeKind::Reduce, HloOp::Add, 0, 0, operands, scalars);
-            j += g;
         }
         Ok(sums)
     }

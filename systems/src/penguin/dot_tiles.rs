@@ -3,17 +3,18 @@
 //!
 //! In: a [`Dot`]. Out: groups of result tiles that stand in PSUM at once, at most eight banks; for each group the contraction
 //! is walked once, every operand tile is loaded once and used by all result tiles of the group. The moving side comes
-//! in DMAs of full rows, each into a tile of its own, so that the next load runs beside the multiplications of this one.
-//! A bank is cast to the result's type on its way to SBUF.
+//! in DMAs of full rows, each into a tile of its own and some steps ahead, so that loads run beside multiplications.
+//! A bank is cast to the result's type on its way to SBUF. A walk of more groups than the limit is a static loop.
 //!
 //! ```text
 //! x[1,4096] . W[4096,4096]: 32 loads of W [128, 8 KiB]; behind each, 8 multiplications into 8 banks
 //! ```
 
 use super::dot::Dot;
-use super::dot_operand::{Held, Segment, Span, segments};
+use super::dot_operand::{Held, Reach, Segment, Span, segments};
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, TILE_BYTES};
+use super::rolled::run_time;
 use super::view::{Layout, View};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::dtype::DType;
@@ -21,6 +22,7 @@ use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeOperand, NodeScalars};
 use murre_components::program::VarKind;
+use std::collections::VecDeque;
 
 const ROW_TILE: u64 = 128;
 /// fp32 cells of a PSUM bank on a partition.
@@ -28,6 +30,8 @@ const BANK: u64 = 512;
 const BANKS: u64 = 8;
 /// Bytes of a partition that one load of the moving side takes.
 const LOAD_BYTES: u64 = 8 * 1024;
+/// Loads of the moving side that stand before the multiplications they belong to.
+pub const LOADS_AHEAD: usize = 4;
 /// Bytes of a partition that the whole stationary side of a group may take.
 const STATIONARY_BYTES: u64 = 32 * 1024;
 
@@ -56,46 +60,97 @@ pub fn grouping(batch: u64, rows: u64, columns: u64) -> Grouping {
     Grouping { members: (in_bank * banks).min(batch), row_tiles, columns, in_bank }
 }
 
-/// A bank of the group: which part of the result it holds.
+/// How far the walk over batch, rows and columns steps, and what of it is a loop.
+struct Walk {
+    group: Grouping,
+    rolled: [bool; 3],
+}
+
+/// Rolls from the columns outwards until what is left in the body is within the limit. Rolled columns make at least two
+/// trips, and take a step that divides them where one of at least two banks does.
+fn walk(dot: &Dot, limit: u64) -> Walk {
+    let mut group = grouping(dot.batch, dot.rows, dot.columns);
+    let mut rolled = [false; 3];
+    let tiles: u64 = segments(dot.k).iter().map(|s| s.tiles).sum();
+    let work = |b: u64, r: u64, c: u64| b * tiles * r.div_ceil(ROW_TILE) * c.div_ceil(BANK);
+    let step = group.row_tiles * ROW_TILE;
+    if work(dot.batch, dot.rows, dot.columns) > limit && dot.columns >= 2 * BANK {
+        let most = group.columns.min(dot.columns / 2);
+        let even = (2 * BANK..=most).rev().find(|c| dot.columns.is_multiple_of(*c));
+        group.columns = even.unwrap_or(most / BANK * BANK);
+        rolled[2] = true;
+    }
+    let columns = if rolled[2] { group.columns } else { dot.columns };
+    if work(dot.batch, dot.rows, columns) > limit && dot.rows >= 2 * step {
+        rolled[1] = true;
+    }
+    let rows = if rolled[1] { step } else { dot.rows };
+    if work(dot.batch, rows, columns) > limit && dot.batch >= 2 * group.members {
+        rolled[0] = true;
+    }
+    Walk { group, rolled }
+}
+
+/// Part of the result: members, rows, columns.
+#[derive(Clone, Copy)]
+struct Window {
+    members: Reach,
+    rows: Reach,
+    columns: Reach,
+}
+
+/// A bank of the group: which part of the window it holds, relative to it.
 struct Bank {
     loc: LocId,
     rows: Span,
-    /// Members, relative to the group.
     members: Span,
     columns: Span,
     started: bool,
 }
 
+/// Where the result goes.
+struct Home {
+    loc: LocId,
+    in_sbuf: bool,
+}
+
 impl Lower<'_> {
     /// Lowers a dot to tiles.
     pub fn dot_tiles(&mut self, dot: &Dot) -> Lowered<Leaf> {
-        let g = grouping(dot.batch, dot.rows, dot.columns);
+        let mut walk = walk(dot, self.unroll_limit);
         let dtype = self.dtype(dot.ty)?;
         let width = dot.batch * dot.columns;
         let in_sbuf = dot.rows <= ROW_TILE && width * dtype.bytes() as u64 <= TILE_BYTES;
-        let home = match in_sbuf {
+        let loc = match in_sbuf {
             true => self.tile(dtype, Layout { parts: dot.rows, free: width })?,
             false => self.new_loc(Space::Dram, VarKind::Internal, dtype, 1, dot.rows * width),
         };
-        let deal = segments(dot.k);
-        let mut b = 0;
-        while b < dot.batch {
-            let members = (b, dot.batch.min(b + g.members));
-            let mut r = 0;
-            while r < dot.rows {
-                let rows = (r, dot.rows.min(r + g.row_tiles * ROW_TILE));
-                let fixed = self.stationary(dot, &deal, members, rows)?;
-                let mut c = 0;
-                while c < dot.columns {
-                    let columns = (c, dot.columns.min(c + g.columns));
-                    let banks = self.accumulate(dot, &g, &deal, &fixed, members, rows, columns)?;
-                    self.evacuate(dot, &banks, home, in_sbuf, (members, columns))?;
-                    c = columns.1;
-                }
-                r = rows.1;
-            }
-            b = members.1;
+        let home = Home { loc, in_sbuf };
+        // A loop takes its tiles from DRAM, with offsets that registers hold.
+        let [members, rows, columns] = walk.rolled;
+        let (mut stationary, mut moving) = (dot.stationary.clone(), dot.moving.clone());
+        if members || rows {
+            stationary = self.loopable(&stationary)?;
         }
+        if members || columns {
+            moving = self.loopable(&moving)?;
+        }
+        let fits = |v: &View| v.dims.iter().all(|d| (0..=i32::MAX as i64).contains(&d.1));
+        if !fits(&stationary) || !fits(&moving) {
+            walk.rolled = [false; 3];
+        }
+        let dot = &Dot { stationary, moving, result: dot.result.clone(), ..*dot };
+        let (g, deal) = (walk.group, segments(dot.k));
+        self.steps(dot.batch, g.members, walk.rolled[0], &mut |this, b, members| {
+            this.steps(dot.rows, g.row_tiles * ROW_TILE, walk.rolled[1], &mut |this, r, rows| {
+                let fixed = this.stationary(dot, &deal, (b, members), (r, rows))?;
+                this.steps(dot.columns, g.columns, walk.rolled[2], &mut |this, c, columns| {
+                    let window = Window { members: (b, members), rows: (r, rows), columns: (c, columns) };
+                    let banks = this.accumulate(dot, &g, &deal, &fixed, window)?;
+                    this.evacuate(dot, &banks, &home, window)
+                })
+            })
+        })?;
         let (columns, width) = (dot.columns as i64, width as i64);
         let dims = match in_sbuf {
             true => vec![(dot.batch, columns), (dot.rows, width), (dot.columns, 1)],
@@ -103,7 +158,15 @@ impl Lower<'_> {
                 vec![(dot.batch, dot.rows as i64 * columns), (dot.rows, columns), (dot.columns, 1)]
             }
         };
-        self.dot_result(dot, View { loc: home, ty: dot.ty, offset: 0, dims })
+        self.dot_result(dot, View { loc, ty: dot.ty, offset: 0, dims })
+    }
+
+    /// The same elements in DRAM.
+    fn loopable(&mut self, v: &View) -> Lowered<View> {
+        match self.facts(v.loc).space {
+            Space::Dram => Ok(v.clone()),
+            _ => self.compact_in_dram(&Leaf::View(v.clone())),
+        }
     }
 
     /// The stationary operands of a group by segment, where all of a segment fits; loaded with each tile otherwise.
@@ -111,13 +174,13 @@ impl Lower<'_> {
         &mut self,
         dot: &Dot,
         deal: &[Segment],
-        members: Span,
-        rows: Span,
+        members: Reach,
+        rows: Reach,
     ) -> Lowered<Vec<Option<Held>>> {
         let bytes = self.dtype(dot.stationary.ty)?.bytes() as u64;
         let mut out = Vec::with_capacity(deal.len());
         for s in deal {
-            let share = (members.1 - members.0) * (rows.1 - rows.0) * s.tiles * bytes;
+            let share = members.1 * rows.1 * s.tiles * bytes;
             out.push(match share <= STATIONARY_BYTES {
                 true => Some(self.hold(&dot.stationary, s, members, (0, s.tiles), rows)?),
                 false => None,
@@ -133,49 +196,55 @@ impl Lower<'_> {
         g: &Grouping,
         deal: &[Segment],
         fixed: &[Option<Held>],
-        members: Span,
-        rows: Span,
-        columns: Span,
+        w: Window,
     ) -> Lowered<Vec<Bank>> {
-        let mut banks = self.banks(g, members, rows, columns);
+        let mut banks = self.banks(g, w);
         let bytes = self.dtype(dot.moving.ty)?.bytes() as u64;
-        let width = (members.1 - members.0) * (columns.1 - columns.0);
-        let last = deal.len() - 1;
+        let width = w.members.1 * w.columns.1;
+        let mut loads = Vec::new();
         for (n, s) in deal.iter().enumerate() {
             let together = (LOAD_BYTES / (width * bytes).max(1)).clamp(1, s.tiles);
-            let mut j = 0;
-            while j < s.tiles {
-                let tiles = (j, s.tiles.min(j + together));
-                let moving = self.hold(&dot.moving, s, members, tiles, columns)?;
+            let begins = (0..s.tiles).step_by(together as usize);
+            loads.extend(begins.map(|j| (n, (j, s.tiles.min(j + together)))));
+        }
+        let mut ahead = VecDeque::with_capacity(LOADS_AHEAD);
+        for k in 0..loads.len() + LOADS_AHEAD {
+            // A tile's bytes are taken again by the load that many steps later, which runs beside what stands between.
+            if let Some(&(n, tiles)) = loads.get(k) {
+                let s = &deal[n];
+                let moving = self.hold(&dot.moving, s, w.members, tiles, w.columns)?;
                 let stationary = match fixed[n] {
-                    Some(h) => Held { offset: h.offset + j as i64 * h.tile, ..h },
-                    None => self.hold(&dot.stationary, s, members, tiles, rows)?,
+                    Some(h) => Held { offset: h.offset + tiles.0 as i64 * h.tile, ..h },
+                    None => self.hold(&dot.stationary, s, w.members, tiles, w.rows)?,
                 };
-                for t in 0..tiles.1 - tiles.0 {
-                    let stop = n == last && j + t + 1 == s.tiles;
-                    for bank in &mut banks {
-                        self.multiply(bank, &stationary, &moving, t, (rows.0, columns.0), stop);
-                    }
+                ahead.push_back((moving, stationary, tiles.1 - tiles.0));
+            }
+            if k < LOADS_AHEAD {
+                continue;
+            }
+            let Some((moving, stationary, tiles)) = ahead.pop_front() else { break };
+            for t in 0..tiles {
+                let stop = ahead.is_empty() && t + 1 == tiles;
+                for bank in &mut banks {
+                    self.multiply(bank, &stationary, &moving, t, stop);
                 }
-                j = tiles.1;
             }
         }
         Ok(banks)
     }
 
     /// The banks of a group, row tile by row tile.
-    fn banks(&mut self, g: &Grouping, members: Span, rows: Span, columns: Span) -> Vec<Bank> {
+    fn banks(&mut self, g: &Grouping, w: Window) -> Vec<Bank> {
         let mut out = Vec::new();
-        let count = members.1 - members.0;
-        let mut r = rows.0;
-        while r < rows.1 {
-            let tile = (r, rows.1.min(r + ROW_TILE));
+        let mut r = 0;
+        while r < w.rows.1 {
+            let tile = (r, w.rows.1.min(r + ROW_TILE));
             let mut b = 0;
-            while b < count {
-                let shared = (b, count.min(b + g.in_bank));
-                let mut c = columns.0;
-                while c < columns.1 {
-                    let span = (c, columns.1.min(c + BANK));
+            while b < w.members.1 {
+                let shared = (b, w.members.1.min(b + g.in_bank));
+                let mut c = 0;
+                while c < w.columns.1 {
+                    let span = (c, w.columns.1.min(c + BANK));
                     // A whole bank: a START leaves its other cells as if never written.
                     let loc = self.new_loc(Space::Psum, VarKind::Internal, DType::F32, tile.1 - tile.0, BANK);
                     out.push(Bank { loc, rows: tile, members: shared, columns: span, started: false });
@@ -190,21 +259,13 @@ impl Lower<'_> {
 
     /// One K tile into a bank. The first multiplication of a bank starts it (`spec/isa_compute.md 3.3`): every cell is
     /// then stored to by its first product and added to by the others.
-    fn multiply(
-        &mut self,
-        bank: &mut Bank,
-        stationary: &Held,
-        moving: &Held,
-        tile: u64,
-        origin: (u64, u64),
-        stop: bool,
-    ) {
+    fn multiply(&mut self, bank: &mut Bank, stationary: &Held, moving: &Held, tile: u64, stop: bool) {
         let columns = bank.columns.1 - bank.columns.0;
         let rows = bank.rows.1 - bank.rows.0;
         for b in bank.members.0..bank.members.1 {
             let at = |h: &Held, first: u64| b as i64 * h.batch + tile as i64 * h.tile + first as i64 * h.free;
-            let w = at(stationary, bank.rows.0 - origin.0);
-            let x = at(moving, bank.columns.0 - origin.1);
+            let w = at(stationary, bank.rows.0);
+            let x = at(moving, bank.columns.0);
             let flags = !bank.started as u8 | (stop as u8) << 1;
             bank.started = true;
             let operands = vec![
@@ -222,49 +283,56 @@ impl Lower<'_> {
     }
 
     /// Casts the banks into the result: straight into its tile, or to DRAM through one tile a row tile.
-    fn evacuate(
-        &mut self,
-        dot: &Dot,
-        banks: &[Bank],
-        home: LocId,
-        in_sbuf: bool,
-        group: (Span, Span),
-    ) -> Lowered<()> {
-        let (members, columns) = group;
+    fn evacuate(&mut self, dot: &Dot, banks: &[Bank], home: &Home, w: Window) -> Lowered<()> {
         let dtype = self.dtype(dot.ty)?;
-        let width = columns.1 - columns.0;
+        let (members, columns) = (w.members.1, w.columns.1);
         let mut k = 0;
         while k < banks.len() {
             let rows = banks[k].rows;
             let n = banks[k..].iter().take_while(|b| b.rows == rows).count();
-            let free = (members.1 - members.0) * width;
-            let parts = rows.1 - rows.0;
-            let (tile, stride) = match in_sbuf {
-                true => (home, dot.columns),
-                false => (self.tile(dtype, Layout { parts, free })?, width),
+            let (parts, free) = (rows.1 - rows.0, members * columns);
+            let of_tile = if home.in_sbuf { dot.columns } else { columns };
+            let tile = match home.in_sbuf {
+                true => home.loc,
+                false => self.tile(dtype, Layout { parts, free })?,
+            };
+            let run_time_column = match home.in_sbuf {
+                true => run_time(&[(w.members.0, dot.columns as i64), (w.columns.0, 1)]),
+                false => Default::default(),
             };
             for bank in &banks[k..k + n] {
                 let cells = (bank.members.1 - bank.members.0) * (bank.columns.1 - bank.columns.0);
-                let first = match in_sbuf {
-                    true => (members.0 + bank.members.0) * stride + bank.columns.0,
-                    false => bank.members.0 * stride + bank.columns.0 - columns.0,
-                };
+                let mut first = bank.members.0 * of_tile + bank.columns.0;
+                if home.in_sbuf {
+                    first += w.members.0.fixed * of_tile + w.columns.0.fixed;
+                }
                 let elems = self.facts(tile).part_elems as i32;
                 let pattern = ApPattern::of([(elems, parts as u32), (1, cells as u32)]);
-                let operands = vec![
-                    self.access(tile, first as u32, pattern, AccessMode::Store),
-                    self.bank_part(bank, 0, cells, AccessMode::Load),
-                ];
-                self.node(NodeKind::Elementwise, HloOp::Convert, 0, 0, operands, NodeScalars::default());
+                let target = self.access(tile, first as u32, pattern, AccessMode::Store);
+                let source = self.bank_part(bank, 0, cells, AccessMode::Load);
+                if run_time_column.indices.is_empty() {
+                    let operands = vec![target, source];
+                    self.node(NodeKind::Elementwise, HloOp::Convert, 0, 0, operands, NodeScalars::default());
+                } else {
+                    let kind = NodeKind::TensorCopyDynamicDst;
+                    self.dynamic_node(kind, target, source, run_time_column.clone());
+                }
             }
-            if !in_sbuf {
-                let count = members.1 - members.0;
-                let dims = |member: i64, row: i64| vec![(count, member), (parts, row), (width, 1)];
-                let source = View { loc: tile, ty: dot.ty, offset: 0, dims: dims(width as i64, free as i64) };
+            if !home.in_sbuf {
+                let dims = |member: i64, row: i64| vec![(members, member), (parts, row), (columns, 1)];
+                let source =
+                    View { loc: tile, ty: dot.ty, offset: 0, dims: dims(columns as i64, free as i64) };
                 let (all_rows, all) = (dot.rows as i64, dot.columns as i64);
-                let at = (members.0 as i64 * all_rows + rows.0 as i64) * all + columns.0 as i64;
-                let target = View { loc: home, ty: dot.ty, offset: at, dims: dims(all_rows * all, all) };
-                self.dma_copy(&target, &source)?;
+                let row = (w.rows.0.fixed + rows.0) as i64;
+                let at = (w.members.0.fixed as i64 * all_rows + row) * all + w.columns.0.fixed as i64;
+                let target = View { loc: home.loc, ty: dot.ty, offset: at, dims: dims(all_rows * all, all) };
+                let dynamic = run_time(&[(w.members.0, all_rows * all), (w.rows.0, all), (w.columns.0, 1)]);
+                match dynamic.indices.is_empty() {
+                    true => self.dma_copy(&target, &source)?,
+                    false => {
+                        self.dynamic_dma(NodeKind::TensorCopyDynamicDst, &target, &source, dynamic)?;
+                    }
+                }
             }
             k += n;
         }
@@ -275,6 +343,24 @@ impl Lower<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_walks_are_rolled_in_even_steps() {
+        let of = |batch, k, rows, columns, limit| {
+            let v = |n| View::whole(LocId(0), murre_components::dtype::HloType::Bf16, &[batch, k, n]);
+            let ty = murre_components::dtype::HloType::Bf16;
+            let (stationary, moving) = (v(rows), v(columns));
+            let result = vec![batch, rows, columns];
+            let w = walk(&Dot { stationary, moving, batch, k, rows, columns, ty, result }, limit);
+            (w.group.columns, w.rolled)
+        };
+        assert_eq!(of(1, 4096, 1, 11_008, 1024), (4096, [false; 3]));
+        assert_eq!(of(1, 4096, 1, 11_008, 256), (2752, [false, false, true]));
+        assert_eq!(of(1, 4096, 1, 32_000, 1024), (4000, [false, false, true]));
+        assert_eq!(of(1, 4096, 1, 50_021, 1024), (4096, [false, false, true]), "a prime keeps a rest");
+        assert_eq!(of(1, 4096, 2048, 4096, 1024), (1024, [false, true, true]));
+        assert_eq!(of(4096, 128, 1, 128, 1024).1, [true, false, false]);
+    }
 
     #[test]
     fn groups_fill_the_banks() {

@@ -236,7 +236,7 @@ impl Lower<'_> {
     }
 
     /// A dynamic copy between a DRAM window and another home.
-    fn dynamic_dma(
+    pub fn dynamic_dma(
         &mut self,
         kind: NodeKind,
         target: &View,
@@ -265,7 +265,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn dynamic_node(
+    /// A dynamic copy: engine operands for a side in SBUF, DMA sides otherwise.
+    pub fn dynamic_node(
         &mut self,
         kind: NodeKind,
         target: NodeOperand,

@@ -80,6 +80,8 @@ pub struct Lower<'m> {
     pub scalar_parameters: SeededMap<LocId, (HloId, Option<RegId>)>,
     /// Expression of a register that is an induction variable.
     pub induction: SeededMap<RegId, ExprId>,
+    /// Most multiplications that a dot is unrolled to.
+    pub unroll_limit: u64,
     /// Instructions lowered so far, a computation that is called twice counted twice.
     pub lowered: usize,
 }
@@ -105,6 +107,7 @@ impl<'m> Lower<'m> {
             donated: seeded_map(),
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
+            unroll_limit: 1024,
             lowered: 0,
         }
     }

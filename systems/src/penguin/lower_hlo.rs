@@ -17,6 +17,7 @@ use super::leaf::{Leaf, fits_register};
 use super::lower::{Lower, Lowered, extents};
 use super::uses::{Uses, element_offset, is_transparent, leaf_count};
 use super::view::row_major;
+use crate::options::CompileOptions;
 use crate::simplify::inline_calls::MAX_INLINED;
 use crate::staging::Staging;
 use bevy_ecs::prelude::*;
@@ -34,6 +35,7 @@ pub fn lower_hlo(world: &mut World) {
     let Some(module) = world.remove_resource::<HloModule>() else { return };
     let staging = Staging::new(world);
     let mut lower = Lower::new(&module, staging);
+    lower.unroll_limit = world.resource::<CompileOptions>().unroll_limit as u64;
     let mut faults = Vec::new();
     let signature = lower.lower_entry(&mut faults);
     {

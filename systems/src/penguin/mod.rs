@@ -15,6 +15,7 @@ pub mod leaf;
 pub mod lower;
 pub mod lower_hlo;
 pub mod reduce;
+pub mod rolled;
 pub mod scalar;
 pub mod shape_ops;
 pub mod spawn_hlo;
