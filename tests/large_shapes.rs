@@ -208,3 +208,22 @@ fn products_of_matrices_in_many_tiles() {
         &[false, false, false],
     );
 }
+
+/// Weights as `[out, in]`, whose rows lie along the contraction: turned on the array.
+#[test]
+fn products_with_both_operands_along_the_contraction() {
+    equal(
+        "  x = f32[300,256] parameter(0)
+  y = f32[513,256] parameter(1)
+  a = f32[300,513] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  z = bf16[8,384] parameter(2)
+  w = bf16[1100,384] parameter(3)
+  b = bf16[8,1100] dot(z, w), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+  u = bf16[4,40,1009] parameter(4)
+  v = bf16[4,60,1009] parameter(5)
+  c = f32[4,40,60] dot(u, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}
+  ROOT r = (f32[300,513], bf16[8,1100], f32[4,40,60]) tuple(a, b, c)
+",
+        &[false, false, false],
+    );
+}

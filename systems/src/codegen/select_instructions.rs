@@ -118,7 +118,7 @@ fn node(
             let mut row = InstRow::new(Opcode::Matmult, EngineId::Pe, head.hlo);
             // fp32 runs as the two-pass full-precision mode 3, others as mode 0 (spec/isa_compute.md 3.1).
             let mode = if weights.dtype == DType::F32 { 3 } else { 0 };
-            row.args = InstArgs { op0: head.flags, dtype: mode, ..Default::default() };
+            row.args = InstArgs { op0: head.flags, op1: head.sub, dtype: mode, ..Default::default() };
             e.push(row, &[out], &[moving, weights]);
             true
         }

@@ -50,9 +50,9 @@ pub struct Grouping {
 
 /// Fills the banks: a row of the result with as many columns as there are, several row tiles where there are rows, several
 /// members of the batch where the columns are few.
-pub fn grouping(batch: u64, rows: u64, columns: u64) -> Grouping {
-    let row_tiles = rows.div_ceil(ROW_TILE).min(4);
-    let banks = BANKS / row_tiles;
+pub fn grouping(batch: u64, rows: u64, columns: u64, banks: u64) -> Grouping {
+    let row_tiles = rows.div_ceil(ROW_TILE).min(banks / 2);
+    let banks = banks / row_tiles;
     if columns >= BANK {
         return Grouping { members: 1, row_tiles, columns: columns.min(banks * BANK), in_bank: 1 };
     }
@@ -68,8 +68,20 @@ struct Walk {
 
 /// Rolls from the columns outwards until what is left in the body is within the limit. Rolled columns make at least two
 /// trips, and take a step that divides them where one of at least two banks does.
-fn walk(dot: &Dot, limit: u64) -> Walk {
-    let mut group = grouping(dot.batch, dot.rows, dot.columns);
+fn walk(dot: &Dot, limit: u64, turning: &Turning) -> Walk {
+    // Half of the banks for what is turned.
+    let banks = if turning.moving || turning.stationary { BANKS / 2 } else { BANKS };
+    let mut group = grouping(dot.batch, dot.rows, dot.columns, banks);
+    group.columns = group.columns.min(turning.columns);
+    if group.columns < dot.columns {
+        // A bank holds whole rows of several members or a part of one's.
+        (group.members, group.in_bank) = (1, 1);
+    } else if turning.moving {
+        // As many members as their rows leave room for.
+        let room = turning.columns / group.columns.next_multiple_of(ROW_TILE);
+        group.members = group.members.min(room.max(1));
+        group.in_bank = group.in_bank.min(group.members);
+    }
     let mut rolled = [false; 3];
     let tiles: u64 = segments(dot.k).iter().map(|s| s.tiles).sum();
     let work = |b: u64, r: u64, c: u64| b * tiles * r.div_ceil(ROW_TILE) * c.div_ceil(BANK);
@@ -77,7 +89,7 @@ fn walk(dot: &Dot, limit: u64) -> Walk {
     if work(dot.batch, dot.rows, dot.columns) > limit && dot.columns >= 2 * BANK {
         let most = group.columns.min(dot.columns / 2);
         let even = (2 * BANK..=most).rev().find(|c| dot.columns.is_multiple_of(*c));
-        group.columns = even.unwrap_or(most / BANK * BANK);
+        group.columns = even.unwrap_or(if most > BANK { most / BANK * BANK } else { most });
         rolled[2] = true;
     }
     let columns = if rolled[2] { group.columns } else { dot.columns };
@@ -85,10 +97,21 @@ fn walk(dot: &Dot, limit: u64) -> Walk {
         rolled[1] = true;
     }
     let rows = if rolled[1] { step } else { dot.rows };
-    if work(dot.batch, rows, columns) > limit && dot.batch >= 2 * group.members {
+    let in_place = !turning.moving && !turning.stationary;
+    if work(dot.batch, rows, columns) > limit && dot.batch >= 2 * group.members && in_place {
         rolled[0] = true;
     }
     Walk { group, rolled }
+}
+
+/// Which operands are turned on the array.
+#[derive(Clone, Copy)]
+struct Turning {
+    stationary: bool,
+    moving: bool,
+    /// Most columns whose rows are in SBUF at once.
+    columns: u64,
+    identity: LocId,
 }
 
 /// Part of the result: members, rows, columns.
@@ -117,7 +140,9 @@ struct Home {
 impl Lower<'_> {
     /// Lowers a dot to tiles.
     pub fn dot_tiles(&mut self, dot: &Dot) -> Lowered<Leaf> {
-        let mut walk = walk(dot, self.unroll_limit);
+        let deal = segments(dot.k);
+        let turning = self.turning(dot, &deal)?;
+        let mut walk = walk(dot, self.unroll_limit, &turning);
         let dtype = self.dtype(dot.ty)?;
         let width = dot.batch * dot.columns;
         let in_sbuf = dot.rows <= ROW_TILE && width * dtype.bytes() as u64 <= TILE_BYTES;
@@ -140,13 +165,13 @@ impl Lower<'_> {
             walk.rolled = [false; 3];
         }
         let dot = &Dot { stationary, moving, result: dot.result.clone(), ..*dot };
-        let (g, deal) = (walk.group, segments(dot.k));
+        let g = walk.group;
         self.steps(dot.batch, g.members, walk.rolled[0], &mut |this, b, members| {
             this.steps(dot.rows, g.row_tiles * ROW_TILE, walk.rolled[1], &mut |this, r, rows| {
-                let fixed = this.stationary(dot, &deal, (b, members), (r, rows))?;
+                let fixed = this.stationary(dot, &deal, &turning, (b, members), (r, rows))?;
                 this.steps(dot.columns, g.columns, walk.rolled[2], &mut |this, c, columns| {
                     let window = Window { members: (b, members), rows: (r, rows), columns: (c, columns) };
-                    let banks = this.accumulate(dot, &g, &deal, &fixed, window)?;
+                    let banks = this.accumulate(dot, &g, &deal, &turning, &fixed, window)?;
                     this.evacuate(dot, &banks, &home, window)
                 })
             })
@@ -159,6 +184,19 @@ impl Lower<'_> {
             }
         };
         self.dot_result(dot, View { loc, ty: dot.ty, offset: 0, dims })
+    }
+
+    /// Which operands are turned, and the identity for it.
+    fn turning(&mut self, dot: &Dot, deal: &[Segment]) -> Lowered<Turning> {
+        let whole = dot.k * dot.rows.min(4 * ROW_TILE) * dot.stationary.ty.bytes() as u64;
+        let stationary = whole <= STATIONARY_BYTES * ROW_TILE && self.suits_turning(&dot.stationary, deal);
+        let moving = self.suits_turning(&dot.moving, deal);
+        let columns = if moving { self.turned_at_once(&dot.moving) } else { u64::MAX };
+        let identity = match stationary || moving {
+            true => self.identity(self.dtype(dot.moving.ty)?)?,
+            false => LocId::NONE,
+        };
+        Ok(Turning { stationary, moving, columns, identity })
     }
 
     /// The same elements in DRAM.
@@ -174,6 +212,7 @@ impl Lower<'_> {
         &mut self,
         dot: &Dot,
         deal: &[Segment],
+        turning: &Turning,
         members: Reach,
         rows: Reach,
     ) -> Lowered<Vec<Option<Held>>> {
@@ -181,6 +220,11 @@ impl Lower<'_> {
         let mut out = Vec::with_capacity(deal.len());
         for s in deal {
             let share = members.1 * rows.1 * s.tiles * bytes;
+            if turning.stationary && share <= STATIONARY_BYTES {
+                let lying = self.rows_of(&dot.stationary, s, members, rows, turning.identity)?;
+                out.push(Some(self.turned(&lying, s, members.1, (0, s.tiles))?));
+                continue;
+            }
             out.push(match share <= STATIONARY_BYTES {
                 true => Some(self.hold(&dot.stationary, s, members, (0, s.tiles), rows)?),
                 false => None,
@@ -195,6 +239,7 @@ impl Lower<'_> {
         dot: &Dot,
         g: &Grouping,
         deal: &[Segment],
+        turning: &Turning,
         fixed: &[Option<Held>],
         w: Window,
     ) -> Lowered<Vec<Bank>> {
@@ -207,12 +252,19 @@ impl Lower<'_> {
             let begins = (0..s.tiles).step_by(together as usize);
             loads.extend(begins.map(|j| (n, (j, s.tiles.min(j + together)))));
         }
+        let mut lying = Vec::new();
+        for s in deal.iter().filter(|_| turning.moving) {
+            lying.push(self.rows_of(&dot.moving, s, w.members, w.columns, turning.identity)?);
+        }
         let mut ahead = VecDeque::with_capacity(LOADS_AHEAD);
         for k in 0..loads.len() + LOADS_AHEAD {
             // A tile's bytes are taken again by the load that many steps later, which runs beside what stands between.
             if let Some(&(n, tiles)) = loads.get(k) {
                 let s = &deal[n];
-                let moving = self.hold(&dot.moving, s, w.members, tiles, w.columns)?;
+                let moving = match lying.get(n) {
+                    Some(rows) => self.turned(rows, s, w.members.1, tiles)?,
+                    None => self.hold(&dot.moving, s, w.members, tiles, w.columns)?,
+                };
                 let stationary = match fixed[n] {
                     Some(h) => Held { offset: h.offset + tiles.0 as i64 * h.tile, ..h },
                     None => self.hold(&dot.stationary, s, w.members, tiles, w.rows)?,
@@ -351,7 +403,8 @@ mod tests {
             let ty = murre_components::dtype::HloType::Bf16;
             let (stationary, moving) = (v(rows), v(columns));
             let result = vec![batch, rows, columns];
-            let w = walk(&Dot { stationary, moving, batch, k, rows, columns, ty, result }, limit);
+            let none = Turning { stationary: false, moving: false, columns: u64::MAX, identity: LocId::NONE };
+            let w = walk(&Dot { stationary, moving, batch, k, rows, columns, ty, result }, limit, &none);
             (w.group.columns, w.rolled)
         };
         assert_eq!(of(1, 4096, 1, 11_008, 1024), (4096, [false; 3]));
@@ -365,11 +418,11 @@ mod tests {
     #[test]
     fn groups_fill_the_banks() {
         let g = |members, row_tiles, columns, in_bank| Grouping { members, row_tiles, columns, in_bank };
-        assert_eq!(grouping(1, 1, 11_008), g(1, 1, 4096, 1));
-        assert_eq!(grouping(1, 2048, 4096), g(1, 4, 1024, 1));
-        assert_eq!(grouping(32, 1, 128), g(32, 1, 128, 4));
-        assert_eq!(grouping(3, 300, 100), g(3, 3, 100, 3));
-        assert_eq!(grouping(1, 1, 1), g(1, 1, 1, 1));
-        assert_eq!(grouping(1000, 1, 511), g(8, 1, 511, 1));
+        assert_eq!(grouping(1, 1, 11_008, BANKS), g(1, 1, 4096, 1));
+        assert_eq!(grouping(1, 2048, 4096, BANKS), g(1, 4, 1024, 1));
+        assert_eq!(grouping(32, 1, 128, BANKS), g(32, 1, 128, 4));
+        assert_eq!(grouping(3, 300, 100, BANKS), g(3, 3, 100, 3));
+        assert_eq!(grouping(1, 1, 1, BANKS), g(1, 1, 1, 1));
+        assert_eq!(grouping(1000, 1, 511, BANKS), g(8, 1, 511, 1));
     }
 }

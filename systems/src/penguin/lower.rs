@@ -82,6 +82,8 @@ pub struct Lower<'m> {
     pub induction: SeededMap<RegId, ExprId>,
     /// Most multiplications that a dot is unrolled to.
     pub unroll_limit: u64,
+    /// Whether the PE array transposes exactly.
+    pub transposes: bool,
     /// Instructions lowered so far, a computation that is called twice counted twice.
     pub lowered: usize,
 }
@@ -108,6 +110,7 @@ impl<'m> Lower<'m> {
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
             unroll_limit: 1024,
+            transposes: false,
             lowered: 0,
         }
     }

@@ -35,7 +35,8 @@ pub fn lower_hlo(world: &mut World) {
     let Some(module) = world.remove_resource::<HloModule>() else { return };
     let staging = Staging::new(world);
     let mut lower = Lower::new(&module, staging);
-    lower.unroll_limit = world.resource::<CompileOptions>().unroll_limit as u64;
+    let options = world.resource::<CompileOptions>();
+    (lower.unroll_limit, lower.transposes) = (options.unroll_limit as u64, options.target.arch() >= 30);
     let mut faults = Vec::new();
     let signature = lower.lower_entry(&mut faults);
     {

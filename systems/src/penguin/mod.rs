@@ -20,6 +20,7 @@ pub mod scalar;
 pub mod shape_ops;
 pub mod spawn_hlo;
 pub mod tiling;
+pub mod turned;
 pub mod uses;
 pub mod view;
 
