@@ -43,6 +43,9 @@ pub struct Steering {
     /// Kinds of DMA that the descriptor generators may build: a comma list, or "none"
     #[arg(long, value_name = "LIST", value_parser = dge_levels)]
     dge_levels: Option<DgeLevels>,
+    /// Matrix multiplications that a dot is unrolled to; a longer one becomes loops over its tiles
+    #[arg(long, value_name = "N", default_value_t = CompileOptions::default().unroll_limit)]
+    unroll_limit: u32,
     /// Run the checks after each stage
     #[arg(long)]
     verify: bool,
@@ -66,6 +69,7 @@ impl Steering {
         CompileOptions {
             target: self.target,
             dge_levels: self.dge_levels.unwrap_or_default(),
+            unroll_limit: self.unroll_limit,
             verify: self.verify,
             executor,
             ..CompileOptions::default()

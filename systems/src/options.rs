@@ -66,7 +66,8 @@ pub enum ExecutorChoice {
     Multi,
 }
 
-/// Options of a compilation. The bytes depend on `target`, `dge_levels` and the sizes only.
+/// Options of a compilation. The bytes depend on `target`, `dge_levels`, the sizes and the
+/// limit only.
 #[derive(Resource, Clone, Debug)]
 pub struct CompileOptions {
     /// The generation.
@@ -77,6 +78,8 @@ pub struct CompileOptions {
     pub dge_scratch_bytes: u32,
     /// Bytes a partition of SBUF to use at most; the generation's own size when `None`.
     pub sbuf_limit: Option<u32>,
+    /// Most matrix multiplications that a dot is unrolled to; a larger one becomes static loops over its tiles.
+    pub unroll_limit: u32,
     /// Whether the `verify_*` passes run.
     pub verify: bool,
     /// Last stage to run.
@@ -110,6 +113,7 @@ impl Default for CompileOptions {
             dge_levels: DgeLevels::default(),
             dge_scratch_bytes: DEFAULT_DGE_SCRATCH_BYTES,
             sbuf_limit: None,
+            unroll_limit: 1024,
             verify: false,
             stop_after: None,
             executor: ExecutorChoice::Single,

@@ -4,6 +4,7 @@
 use murre::array::HostArray;
 use murre::array::compare::{Tolerance, compare};
 use murre::components::diag::Diagnostic;
+use murre::components::dtype::HloType;
 use murre::components::engine::Target;
 use murre::components::hlo::{HloModule, Shape};
 use murre::components::program::Program;
@@ -70,7 +71,8 @@ pub fn random_inputs(module: &HloModule, rng: &mut Lcg) -> Vec<HostArray> {
             let mut data = Vec::new();
             for _ in 0..n {
                 let bits = if shape.ty.is_float() {
-                    ((rng.below(200) as f32 - 100.0) / 4.0).to_bits() as u64
+                    let x = ((rng.below(200) as f32 - 100.0) / 4.0).to_bits() as u64;
+                    if shape.ty == HloType::Bf16 { x >> 16 } else { x }
                 } else {
                     match rng.below(6) {
                         0 => rng.below(1 << 33),
@@ -119,6 +121,11 @@ pub enum Verdict {
 /// As `simulate_and_evaluate`, for programs that the compiler may refuse with a MUR04xx or MUR05xx code. Result `k` is
 /// compared bit by bit where `exact[k]`, and within 1e-3 + 1e-3 |want| where rounding may differ.
 pub fn judge(text: &str, exact: &[bool], seed: u64) -> Verdict {
+    judge_with(text, exact, seed, &CompileOptions::default())
+}
+
+/// As `judge`, with options; target and checks are set here.
+pub fn judge_with(text: &str, exact: &[bool], seed: u64, options: &CompileOptions) -> Verdict {
     let module = module(text);
     let inputs = random_inputs(&module, &mut Lcg(seed ^ 0x9E37_79B9));
     let want = match murre::eval::evaluate(&module, &inputs) {
@@ -126,7 +133,7 @@ pub fn judge(text: &str, exact: &[bool], seed: u64) -> Verdict {
         Err(d) => return Verdict::Wrong(format!("evaluator: {d:?}")),
     };
     for target in [Target::Trn1, Target::Trn2, Target::Trn3] {
-        let options = CompileOptions { target, verify: true, ..CompileOptions::default() };
+        let options = CompileOptions { target, verify: true, ..options.clone() };
         let outcome = compile(module.clone(), options);
         let Some(program) = outcome.program else {
             let codes = outcome.diagnostics.iter().map(|d| format!("{}: {}", d.code.id, d.message));

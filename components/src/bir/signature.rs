@@ -20,4 +20,6 @@ pub struct SignatureLeaf {
 pub struct Signature {
     pub inputs: Vec<SignatureLeaf>,
     pub outputs: Vec<SignatureLeaf>,
+    /// Output leaf and input leaf that are one variable, the input's.
+    pub shared: Vec<(u32, u32)>,
 }

@@ -10,6 +10,8 @@
 //!     end:
 //! ```
 //!
+//! A static loop (105) is the same with a constant limit.
+//!
 //! Facts: `spec/ir.md 5.9`, `spec/isa.md 5.4, 5.5`; the limit is an affine form and is lowered like one.
 
 use super::affine::lower_affine_expr;
@@ -96,11 +98,18 @@ pub fn lower_branch(world: &mut World) {
                 LoopKind::DoWhile => {
                     branch(&mut walk, cmp::NE, 8, regs.condition, RegId::NONE, target, hlo, id);
                 }
+                // The limit is a constant. The guard is never taken: it puts a fence before the first trip.
+                LoopKind::Static if begin => {
+                    let constant = |e| exprs.as_affine(e).map_or(0, |(_, c)| c);
+                    walk.move_imm(EngineId::All, hlo, id, regs.iv, constant(bounds.lb));
+                    let ub = constant(bounds.ub) as u32;
+                    branch_imm(&mut walk, cmp::GE, tag, regs.iv, ub, target, hlo, id);
+                }
                 LoopKind::Static => {
-                    diagnostics.push(
-                        Diagnostic::error(&LOWER_LOOP_RULE, "a static loop reached branch lowering")
-                            .ordered(hlo.0),
-                    );
+                    let constant = |e| exprs.as_affine(e).map_or(0, |(_, c)| c);
+                    walk.alu_imm(EngineId::All, hlo, id, op::ADD, regs.iv, constant(bounds.step), regs.iv);
+                    let ub = constant(bounds.ub) as u32;
+                    branch_imm(&mut walk, cmp::LT, tag, regs.iv, ub, target, hlo, id);
                 }
             }
             walk.order.push(id);
@@ -135,5 +144,23 @@ fn branch(
     row.head.flags = InstHead::ENDS_BLOCK;
     row.args = InstArgs { op0: compare, dtype: tag, aux: target.0, ..Default::default() };
     row.regs = InstRegs { src0: left, src1: right, dst: RegId::NONE };
+    walk.push(row, owner);
+}
+
+/// A compare-and-branch on engine ALL against a constant.
+fn branch_imm(
+    walk: &mut Walk,
+    compare: u8,
+    tag: u8,
+    left: RegId,
+    right: u32,
+    target: InstId,
+    hlo: HloId,
+    owner: InstId,
+) {
+    let mut row = InstRow::new(Opcode::CompareAndBranch, EngineId::All, hlo);
+    row.head.flags = InstHead::ENDS_BLOCK;
+    row.args = InstArgs { op0: compare, dtype: tag, imm0: right, aux: target.0, ..Default::default() };
+    row.regs = InstRegs { src0: left, src1: RegId::NONE, dst: RegId::NONE };
     walk.push(row, owner);
 }

@@ -11,7 +11,7 @@
 //! Facts: `spec/ir.md 2.5`, `spec/isa_compute.md 12.3`, D16.
 
 use super::elementwise::elementwise;
-use super::emit::{Emit, operand};
+use super::emit::{Emit, operand, shape_of};
 use crate::staging::{Operand, Staging};
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -130,13 +130,17 @@ fn node(
             let mut row = InstRow::new(Opcode::Matmult, EngineId::Pe, head.hlo);
             // fp32 runs as the two-pass full-precision mode 3, others as mode 0 (spec/isa_compute.md 3.1).
             let mode = if weights.dtype == DType::F32 { 3 } else { 0 };
-            row.args = InstArgs { op0: head.flags, dtype: mode, ..Default::default() };
+            row.args = InstArgs { op0: head.flags, op1: head.sub, dtype: mode, ..Default::default() };
             e.push(row, &[out], &[moving, weights]);
             true
         }
         NodeKind::Iota => {
             let Some(out) = access(0) else { return false };
-            e.push(InstRow::new(Opcode::Iota, EngineId::Pool, head.hlo), &[out], &[]);
+            let mut row = InstRow::new(Opcode::Iota, EngineId::Pool, head.hlo);
+            // First value and what a partition adds: the elements of a partition follow those of the one before.
+            let (parts, free) = shape_of(&out);
+            (row.args.imm0, row.args.imm1) = (scalars.imm, if parts > 1 { free } else { 0 });
+            e.push(row, &[out], &[]);
             true
         }
         NodeKind::Fill => match (access(0), operands.get(1)) {

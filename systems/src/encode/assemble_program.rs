@@ -51,6 +51,7 @@ fn var_name(head: &LocHead, from: &LocFrom, id: u32, signature: &Signature, modu
 fn symbols(
     leaves: &[SignatureLeaf],
     input: bool,
+    shared: &[(u32, u32)],
     locs: (&[LocHead], &[LocPlace], &[LocFrom]),
     out: &mut Vec<Symbol>,
     faults: &mut Vec<String>,
@@ -58,6 +59,13 @@ fn symbols(
     let kind = if input { VarKind::Input } else { VarKind::Output };
     let mut rows = vec![usize::MAX; leaves.len()];
     for (k, (head, from)) in locs.0.iter().zip(locs.2).enumerate() {
+        if !input && head.space == Space::Dram && head.kind == VarKind::Input {
+            for (output, _) in shared.iter().filter(|s| s.1 == from.ordinal) {
+                if let Some(row) = rows.get_mut(*output as usize) {
+                    *row = k;
+                }
+            }
+        }
         if head.space == Space::Dram && head.kind == kind {
             match rows.get_mut(from.ordinal as usize) {
                 Some(r) if *r == usize::MAX => *r = k,
@@ -134,8 +142,8 @@ pub fn assemble_program(
         p.table.extend_from_slice(&t.extra);
     }
     let mut faults = Vec::new();
-    symbols(&signature.inputs, true, (heads, places, from), &mut p.symbols, &mut faults);
-    symbols(&signature.outputs, false, (heads, places, from), &mut p.symbols, &mut faults);
+    symbols(&signature.inputs, true, &[], (heads, places, from), &mut p.symbols, &mut faults);
+    symbols(&signature.outputs, false, &signature.shared, (heads, places, from), &mut p.symbols, &mut faults);
     for message in faults {
         sink.push(Diagnostic::error(&lower::ENCODE_SYMBOL, message));
     }

@@ -135,7 +135,11 @@ const ROWS: &[(i32, u32)] = &[(64, 128), (1, 64)];
 fn add(target: Target, levels: u8) -> Bench {
     let mut b = Bench::new(target, levels);
     let leaf = |name: &str| SignatureLeaf { name: name.into(), ty: HloType::F32, dims: vec![128, 64] };
-    b.c.world.insert_resource(Signature { inputs: vec![leaf("a")], outputs: vec![leaf("out0")] });
+    b.c.world.insert_resource(Signature {
+        inputs: vec![leaf("a")],
+        outputs: vec![leaf("out0")],
+        ..Default::default()
+    });
     let f32 = DType::F32;
     let (a, o) = (b.dram(VarKind::Input, f32, 8192, 0), b.dram(VarKind::Output, f32, 8192, 0));
     let (x, y) = (b.sbuf(f32, 64, 0x5000), b.sbuf(f32, 64, 0x6000));
@@ -184,6 +188,7 @@ fn io_copies_that_fit_are_issued_from_pool() {
         b.c.world.insert_resource(Signature {
             inputs: vec![SignatureLeaf { name: "a".into(), ty: HloType::F32, dims: vec![128, width] }],
             outputs: vec![],
+            ..Default::default()
         });
         let a = b.dram(VarKind::Input, DType::F32, 128 * width, 0);
         let x = b.sbuf(DType::F32, width, 0x5000);
@@ -209,6 +214,7 @@ fn a_dynamic_copy_is_unrolled_with_table_entries() {
     b.c.world.insert_resource(Signature {
         inputs: vec![SignatureLeaf { name: "a".into(), ty: HloType::F32, dims: vec![1 << 16] }],
         outputs: vec![],
+        ..Default::default()
     });
     let a = b.dram(VarKind::Input, DType::F32, 1 << 16, 0);
     let x = b.sbuf(DType::F32, 512, 0x5000);

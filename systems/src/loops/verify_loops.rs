@@ -1,4 +1,4 @@
-//! `verify_loops`: the rules of a dynamic for-loop (106) and a do-while (108).
+//! `verify_loops`: the rules of a static loop (105), a dynamic for-loop (106) and a do-while (108).
 //!
 //! In: axes and expressions. Out: nothing, or a diagnostic per broken rule. The number in brackets is the rule's code in
 //! the source compiler (`spec/ir.md 3.4`).
@@ -76,7 +76,18 @@ pub fn check(
                 return Err(("137", "no induction register"));
             }
         }
-        LoopKind::Static => {}
+        LoopKind::Static => {
+            let constant = |e| match terms(exprs, e) {
+                Some(([], c)) => Ok(c),
+                _ => Err(("105", "a bound of a static loop is not constant")),
+            };
+            if constant(bounds.step)? <= 0 || constant(bounds.lb)? >= constant(bounds.ub)? {
+                return Err(("105", "a static loop makes no trip"));
+            }
+            if regs.iv.is_none() {
+                return Err(("137", "no induction register"));
+            }
+        }
     }
     Ok(())
 }
@@ -113,6 +124,30 @@ mod tests {
             Ok(()) => "ok",
             Err((rule, _)) => rule,
         }
+    }
+
+    #[test]
+    fn a_static_loop_has_constant_bounds_and_makes_a_trip() {
+        let run = |lb: i64, ub: i64, step: i64, iv: RegId| {
+            let mut x = Exprs::default();
+            let bounds =
+                AxisBounds { lb: x.constant(lb), ub: x.constant(ub), step: x.constant(step), max_trip: 1 };
+            let head = AxisHead {
+                parent: AxisId::NONE,
+                begin: InstId::NONE,
+                end: InstId::NONE,
+                kind: LoopKind::Static,
+                unsigned: 0,
+                depth: 0,
+            };
+            let none = RegId::NONE;
+            let regs = AxisRegs { iv, limit: none, condition: none, per_engine: [none; 5] };
+            check(&head, &bounds, &regs, &x).map_err(|e| e.0)
+        };
+        assert_eq!(run(0, 8, 4, RegId(1)), Ok(()));
+        assert_eq!(run(8, 8, 4, RegId(1)), Err("105"));
+        assert_eq!(run(0, 8, 0, RegId(1)), Err("105"));
+        assert_eq!(run(0, 8, 4, RegId::NONE), Err("137"));
     }
 
     #[test]

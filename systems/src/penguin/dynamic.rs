@@ -125,7 +125,11 @@ impl Lower<'_> {
             return self.dynamic_slice(inst, &again);
         }
         let dtype = self.dtype(source.ty)?;
-        let tile = self.tile(dtype, Layout::choose(&sizes))?;
+        let layout = Layout::choose(&sizes);
+        let tile = match layout.free * dtype.bytes() as u64 > super::lower::TILE_BYTES {
+            true => self.dram_home(source.ty, &sizes)?,
+            false => self.tile(dtype, layout)?,
+        };
         let target = View { loc: tile, ty: source.ty, offset: 0, dims: row_major(&sizes) };
         self.dynamic_dma(NodeKind::TensorCopyDynamicSrc, &target, &source, starts.dynamic)?;
         Ok(Leaf::View(target))
@@ -189,7 +193,8 @@ impl Lower<'_> {
         Ok(Leaf::View(whole))
     }
 
-    /// The network output itself, when the value is used only as that result.
+    /// The network output itself, when the value is that result. Other readers may read it there: as the result is a
+    /// reader to the end, nothing overwrites it.
     pub fn result_home(
         &mut self,
         id: HloId,
@@ -199,8 +204,7 @@ impl Lower<'_> {
         if self.depth() != 0 || self.uses.len() != 1 {
             return Ok(None);
         }
-        let uses = &self.uses[0];
-        let Some(k) = uses.result(id, 0).filter(|_| uses.of(id, 0) == 1) else { return Ok(None) };
+        let Some(k) = self.uses[0].result(id, 0) else { return Ok(None) };
         if self.outputs[k as usize].is_some() {
             return Ok(None);
         }
@@ -232,7 +236,7 @@ impl Lower<'_> {
     }
 
     /// A dynamic copy between a DRAM window and another home.
-    fn dynamic_dma(
+    pub fn dynamic_dma(
         &mut self,
         kind: NodeKind,
         target: &View,
@@ -257,7 +261,8 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn dynamic_node(
+    /// A dynamic copy: engine operands for a side in SBUF, DMA sides otherwise.
+    pub fn dynamic_node(
         &mut self,
         kind: NodeKind,
         target: NodeOperand,

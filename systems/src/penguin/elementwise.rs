@@ -3,10 +3,10 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::view::{Layout, View};
+use super::view::View;
 use murre_components::bir::ApPattern;
 use murre_components::diag::codes::lower as codes;
-use murre_components::dtype::{DType, HloType};
+use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInst, HloOp};
 use murre_components::penguin::{AccessMode, NodeHead, NodeKind, NodeScalars};
 
@@ -138,6 +138,9 @@ impl Lower<'_> {
     /// Emits one elementwise node.
     pub fn emit(&mut self, op: HloOp, sub: u8, leaves: &[&Leaf], ty: HloType, dims: &[u64]) -> Lowered<Leaf> {
         let layout = self.result_layout(leaves, dims);
+        if self.needs_pieces(leaves, ty, layout) {
+            return self.emit_pieces(op, sub, leaves, ty, dims);
+        }
         let dtype = self.dtype(ty)?;
         let mut operands = vec![];
         for leaf in leaves {
@@ -222,38 +225,6 @@ impl Lower<'_> {
         let operands = vec![self.whole_tile(target, AccessMode::Store), source];
         self.node(NodeKind::Elementwise, HloOp::Copy, 0, 0, operands, NodeScalars::default());
         Ok(self.whole_view(target, ty, &dims))
-    }
-
-    /// Iota along `dimension`: generated once along a partition, then viewed.
-    pub fn iota(&mut self, inst: HloInst<'_>) -> Lowered<Leaf> {
-        let (Some(shape), Attrs::Iota { dimension }) = (inst.shape().array(), inst.attrs()) else {
-            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "iota without a dimension");
-        };
-        let dims = extents(shape);
-        let d = *dimension as usize;
-        let n = dims[d];
-        let exact = match shape.ty {
-            HloType::S32 | HloType::U32 => true,
-            HloType::F32 => n <= 1 << 24,
-            HloType::F16 | HloType::Bf16 => true,
-            HloType::S8 => n <= 128,
-            HloType::U8 => n <= 256,
-            HloType::S16 => n <= 1 << 15,
-            HloType::U16 => n <= 1 << 16,
-            _ => false,
-        };
-        if !exact {
-            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("iota of {n} {}", shape.ty.name()));
-        }
-        if n <= 1 || dims.contains(&0) {
-            return Ok(Leaf::Splat { ty: shape.ty, bits: 0, dims });
-        }
-        let dtype: DType = self.dtype(shape.ty)?;
-        let loc = self.tile(dtype, Layout::flat(n))?;
-        let target = self.whole_tile(loc, AccessMode::Store);
-        self.node(NodeKind::Iota, HloOp::Iota, 0, 0, vec![target], NodeScalars::default());
-        let line = View::whole(loc, shape.ty, &[n]);
-        Ok(Leaf::View(line.broadcast(&[*dimension], &dims)))
     }
 }
 

@@ -281,7 +281,7 @@ impl Lower<'_> {
             if high <= 0 {
                 continue;
             }
-            sum = Some(self.accumulate(sum, index, stride, &flat)?);
+            sum = Some(self.add_scaled(sum, index, stride, &flat)?);
         }
         for (d, k) in n.operand_batch.iter().zip(n.index_batch) {
             let stride = v.dims[*d as usize].1 / rows.granule;
@@ -293,7 +293,7 @@ impl Lower<'_> {
                 (0..count).flat_map(|i| ((i / inner % extent) as i64 * stride) .to_le_bytes()[..4].to_vec()).collect();
             let loc = self.constant(DType::I32, &words);
             let places = self.whole_view(loc, HloType::S32, &flat);
-            sum = Some(self.accumulate(sum, places, 1, &flat)?);
+            sum = Some(self.add_scaled(sum, places, 1, &flat)?);
         }
         let splat = |value: i64, dims: &[u64]| Leaf::Splat {
             ty: HloType::S32,
@@ -323,7 +323,7 @@ impl Lower<'_> {
     }
 
     /// `sum + index * stride`.
-    fn accumulate(&mut self, sum: Option<Leaf>, index: Leaf, stride: i64, dims: &[u64]) -> Lowered<Leaf> {
+    fn add_scaled(&mut self, sum: Option<Leaf>, index: Leaf, stride: i64, dims: &[u64]) -> Lowered<Leaf> {
         let scaled = if stride == 1 {
             index
         } else {
@@ -440,12 +440,13 @@ impl Lower<'_> {
             let near_mode = if scatter { AccessMode::Load } else { AccessMode::Store };
             let far_mode = if scatter { AccessMode::Store } else { AccessMode::Load };
             let start = near_offset + at * rows.run;
-            let near_side =
-                self.access(near, start as u32, ApPattern::of([(run as i32, n as u32), (1, run)]), near_mode);
+            let near_view = View { loc: near, dims: Vec::new(), ..far.clone() };
+            let near_pattern = ApPattern::of([(run as i32, n as u32), (1, run)]);
+            let near_side = self.access_view(&near_view, start as u32, near_pattern, near_mode);
             let far_pattern = ApPattern::of([(rows.granule as i32, n as u32), (1, run)]);
-            let far_side = self.access(far.loc, far.offset as u32, far_pattern, far_mode);
+            let far_side = self.access_view(far, far.offset as u32, far_pattern, far_mode);
             let imm = self.dynamic.len() as u32;
-            let size = self.facts(far.loc).part_elems;
+            let size = self.part_elems(far);
             self.dynamic.push(TensorCopyDynamic {
                 max_index: (size / rows.granule as u64).clamp(1, u32::MAX as u64) as u32,
                 indices_in_vector: n as u32,

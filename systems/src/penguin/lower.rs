@@ -2,7 +2,7 @@
 
 use super::leaf::{Leaf, fits_register, integer};
 use super::uses::Uses;
-use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, row_major};
+use super::view::{DmaSide, Layout, View, dma_dims, engine_pattern, row_major, split_at};
 use crate::staging::Staging;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
@@ -18,6 +18,9 @@ use murre_components::program::VarKind;
 /// Largest tensor that a loop carries in SBUF along one partition, and largest dynamically updated tensor kept there,
 /// bytes.
 pub const SBUF_HOME_BYTES: u64 = 16 * 1024;
+
+/// Longest tensor that an elementwise operation leaves along one partition because an operand stands there, elements.
+pub const LONG_LINE: u64 = 2048;
 
 /// Most bytes of a partition that one tile may take.
 pub const TILE_BYTES: u64 = 48 * 1024;
@@ -73,10 +76,16 @@ pub struct Lower<'m> {
     pub current: HloId,
     /// Output locations by result leaf, where an operation has written the result in place.
     pub outputs: Vec<LocId>,
+    /// The result leaf that may live where a donated parameter stands, by location.
+    pub donated: SeededMap<LocId, u32>,
     /// The integer scalar parameters by location, and the register of those that are loaded.
     pub scalar_parameters: SeededMap<LocId, (HloId, Option<RegId>)>,
     /// Expression of a register that is an induction variable.
     pub induction: SeededMap<RegId, ExprId>,
+    /// Most multiplications that a dot is unrolled to.
+    pub unroll_limit: u64,
+    /// Whether the PE array transposes exactly.
+    pub transposes: bool,
     /// Instructions lowered so far, a computation that is called twice counted twice.
     pub lowered: usize,
 }
@@ -100,8 +109,11 @@ impl<'m> Lower<'m> {
             axes: Vec::new(),
             current: HloId::NONE,
             outputs: Vec::new(),
+            donated: seeded_map(),
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
+            unroll_limit: 1024,
+            transposes: false,
             lowered: 0,
         }
     }
@@ -418,17 +430,13 @@ impl<'m> Lower<'m> {
                 let target = View::whole(loc, v.ty, &v.extents());
                 self.dma_copy(&target, v)
             }
-            Leaf::Splat { ty, bits, dims } if self.facts(loc).space == Space::Dram || ty.bytes() > 4 => {
-                let one = self.constant(self.facts(loc).dtype, &bits.to_le_bytes()[..ty.bytes().min(8)]);
+            Leaf::Splat { ty, bits, dims } if ty.bytes() > 4 => {
+                let one = self.constant(self.facts(loc).dtype, &bits.to_le_bytes());
                 let source = View::whole(one, *ty, &[]).broadcast(&[], dims);
                 self.dma_copy(&View::whole(loc, *ty, dims), &source)
             }
-            Leaf::Scalar { .. } if self.facts(loc).space == Space::Dram => {
-                let layout = Layout::choose(&leaf.extents());
-                let tile = self.copy_to_tile(leaf, layout)?;
-                let dims = leaf.extents();
-                let source = View::whole(tile, leaf.ty(), &dims);
-                self.dma_copy(&View::whole(loc, leaf.ty(), &dims), &source)
+            Leaf::Splat { .. } | Leaf::Scalar { .. } if self.facts(loc).space == Space::Dram => {
+                self.fill_dram(loc, leaf)
             }
             Leaf::Splat { bits, .. } => {
                 let target = self.whole_tile(loc, AccessMode::Store);
@@ -462,10 +470,37 @@ impl<'m> Lower<'m> {
                 {
                     return Ok(self.access_view(v, offset, pattern, AccessMode::Load));
                 }
+                if let Some(operand) = self.broadcast_operand(v, layout, slots)? {
+                    return Ok(operand);
+                }
                 let tile = self.copy_to_tile(leaf, layout)?;
                 Ok(self.whole_tile(tile, AccessMode::Load))
             }
         }
+    }
+
+    /// A view that repeats along the free dimensions: what is different is copied to partitions, and the engine reads
+    /// it again and again.
+    fn broadcast_operand(&mut self, v: &View, layout: Layout, slots: usize) -> Lowered<Option<NodeOperand>> {
+        let Some((outer, inner)) = split_at(&v.dims, layout.parts) else { return Ok(None) };
+        if inner.iter().all(|(n, s)| *n == 1 || *s != 0) {
+            return Ok(None);
+        }
+        let kept: Vec<(u64, i64)> = inner.iter().copied().filter(|d| d.0 != 1 && d.1 != 0).collect();
+        let source = View { dims: outer.iter().chain(&kept).copied().collect(), ..v.clone() };
+        let free: u64 = kept.iter().map(|d| d.0).product();
+        let tile = self.copy_to_tile(&Leaf::View(source), Layout { parts: layout.parts, free })?;
+        let mut strides = row_major(&kept.iter().map(|d| d.0).collect::<Vec<_>>()).into_iter();
+        let parts = (layout.parts, free as i64);
+        let again = inner.iter().map(|d| match d {
+            (1, _) => (1, 0),
+            (n, 0) => (*n, 0),
+            (n, _) => (*n, strides.next().map_or(0, |s| s.1)),
+        });
+        let dims = std::iter::once(parts).chain(again).collect();
+        let view = View { loc: tile, ty: v.ty, offset: 0, dims };
+        let found = engine_pattern(&view, layout.parts, free, layout.parts, slots);
+        Ok(found.map(|(offset, pattern)| self.access(tile, offset, pattern, AccessMode::Load)))
     }
 
     /// The layout that a result of an elementwise operator takes: that of an operand tile where one has the same
@@ -481,7 +516,7 @@ impl<'m> Lower<'m> {
                     && v.is_contiguous()
                     && v.elements() == n
                     && f.parts * part == n
-                    && (f.parts == 1 || part > 1)
+                    && (f.parts > 1 || n <= LONG_LINE)
                 {
                     return Layout { parts: f.parts, free: part };
                 }

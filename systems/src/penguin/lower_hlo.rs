@@ -35,8 +35,9 @@ use murre_components::program::VarKind;
 pub fn lower_hlo(world: &mut World) {
     let Some(module) = world.remove_resource::<HloModule>() else { return };
     let staging = Staging::new(world);
-    let target = world.resource::<CompileOptions>().target;
-    let mut lower = Lower::new(&module, target, staging);
+    let options = world.resource::<CompileOptions>();
+    let mut lower = Lower::new(&module, options.target, staging);
+    (lower.unroll_limit, lower.transposes) = (options.unroll_limit as u64, options.target.arch() >= 30);
     let mut faults = Vec::new();
     let signature = lower.lower_entry(&mut faults);
     {
@@ -83,10 +84,16 @@ impl Lower<'_> {
         for (k, leaf) in leaves_of(root_shape).into_iter().enumerate() {
             signature.outputs.push(signature_leaf(format!("out{k}"), leaf));
         }
-        for &p in &entry.parameters {
+        let donations = super::donated::donations(module);
+        for (number, &p) in entry.parameters.iter().enumerate() {
             self.current = p;
             match self.entry_parameter(p, &mut signature) {
-                Ok(leaves) => self.values[p.index()] = leaves,
+                Ok(leaves) => {
+                    for d in donations.iter().filter(|d| d.parameter == number) {
+                        self.donate(p, d.leaf, d.output as u32, &leaves);
+                    }
+                    self.values[p.index()] = leaves
+                }
                 Err(d) => {
                     faults.push(*d);
                     self.values[p.index()] = stand_in(module.inst(p).shape());
@@ -106,7 +113,7 @@ impl Lower<'_> {
         }
         if faults.iter().all(|d| d.severity != Severity::Error) {
             self.current = entry.root;
-            if let Err(d) = self.store_results(entry.root) {
+            if let Err(d) = self.store_results(entry.root, &mut signature) {
                 faults.push(*d);
             }
         }
@@ -143,9 +150,28 @@ impl Lower<'_> {
         Ok(leaves)
     }
 
-    fn store_results(&mut self, root: HloId) -> Lowered<()> {
+    /// A donated parameter's leaf may be overwritten behind its last reader.
+    fn donate(&mut self, p: HloId, leaf: usize, output: u32, leaves: &[Leaf]) {
+        if let Some(Leaf::View(v)) = leaves.get(leaf) {
+            let readers = self.uses[0].of(p, leaf) as i64;
+            let facts = &mut self.locs[v.loc.index()];
+            (facts.owner, facts.remaining) = (0, readers);
+            self.donated.insert(v.loc, output);
+        }
+    }
+
+    fn store_results(&mut self, root: HloId, signature: &mut Signature) -> Lowered<()> {
         for (k, leaf) in self.values[root.index()].clone().into_iter().enumerate() {
             if self.outputs[k].is_some() || leaf == Leaf::Token {
+                continue;
+            }
+            if let Some(loc) = self.owns_whole(&leaf)
+                && self.donated.get(&loc) == Some(&(k as u32))
+                && leaf.ty() == signature.outputs[k].ty
+            {
+                let input = self.staging.locs[loc.index()].from.ordinal;
+                signature.shared.push((k as u32, input));
+                self.outputs[k] = loc;
                 continue;
             }
             let ty = self.dtype(leaf.ty())?;

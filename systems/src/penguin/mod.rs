@@ -3,18 +3,26 @@
 
 pub mod branches;
 pub mod control;
+pub mod donated;
 pub mod dot;
+pub mod dot_operand;
+pub mod dot_rows;
+pub mod dot_tiles;
 pub mod dynamic;
 pub mod elementwise;
 pub mod indexed;
+pub mod iota;
 pub mod leaf;
 pub mod lower;
 pub mod lower_hlo;
 pub mod reduce;
 pub mod reinterpret;
+pub mod rolled;
 pub mod scalar;
 pub mod shape_ops;
 pub mod spawn_hlo;
+pub mod tiling;
+pub mod turned;
 pub mod uses;
 pub mod view;
 

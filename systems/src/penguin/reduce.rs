@@ -2,7 +2,8 @@
 //! reduction to one element runs in two steps, over partitions and then along one.
 
 use super::leaf::Leaf;
-use super::lower::{Lower, Lowered, extents};
+use super::lower::{Lower, Lowered, TILE_BYTES, extents};
+use super::tiling::PIECE_BYTES;
 use super::view::{Layout, View, engine_pattern, merged, row_major, split_at};
 use crate::legalize::region::{monoid, reduces_natively};
 use murre_components::bir::{ApPattern, Space};
@@ -45,7 +46,7 @@ impl Lower<'_> {
         let folded = if ty.is_int() {
             self.reduce_halving(op, &ordered, kept.len(), &result)?
         } else {
-            self.reduce_inner(op, &ordered, kept.len(), &result)?
+            self.reduce_sized(op, &ordered, kept.len(), &result)?
         };
         self.with_initial(op, folded, leaves[1], ty, &result)
     }
@@ -110,6 +111,53 @@ impl Lower<'_> {
         }
     }
 
+    /// Reduces the dimensions of `v` from `kept` on, in pieces where a partition's share is too large: over the kept
+    /// dimensions where one result's elements fit, else over the halves of a reduced one.
+    fn reduce_sized(&mut self, op: HloOp, v: &View, kept: usize, result: &[u64]) -> Lowered<Leaf> {
+        let most = TILE_BYTES / self.dtype(v.ty)?.bytes() as u64;
+        let inner: Vec<u64> = v.dims[kept..].iter().map(|d| d.0).collect();
+        let (count, outputs): (u64, u64) = (inner.iter().product(), result.iter().product());
+        let share = if outputs == 1 && count > LONG {
+            Layout::choose(&inner).free
+        } else {
+            Self::reduced_layout(outputs, count, result).free * count
+        };
+        if share <= most {
+            return self.reduce_inner(op, v, kept, result);
+        }
+        if outputs > 1 && count <= most {
+            let piece = (PIECE_BYTES / self.dtype(v.ty)?.bytes() as u64 / count).max(1);
+            return self.in_pieces(v.ty, result, piece, |this, part| {
+                let (mut start, mut limit) = (vec![0i64; v.dims.len()], Vec::with_capacity(v.dims.len()));
+                limit.extend(v.dims.iter().map(|d| d.0 as i64));
+                for (d, (s, n)) in part.start.iter().zip(&part.size).enumerate() {
+                    (start[d], limit[d]) = (*s as i64, (s + n) as i64);
+                }
+                this.reduce_sized(op, &v.slice(&start, &limit, &[]), kept, &part.size)
+            });
+        }
+        let Some(d) = (kept..v.dims.len()).find(|d| v.dims[*d].0 > 1) else {
+            return self.reduce_inner(op, v, kept, result);
+        };
+        let n = v.dims[d].0;
+        // A multiple of 128 in front, so that the halves have good layouts.
+        let half = if n > 256 { (n / 2).next_multiple_of(128) } else { n / 2 };
+        let mut folded = Vec::with_capacity(2);
+        for (from, to) in [(0, half), (half, n)] {
+            let mut start = vec![0i64; v.dims.len()];
+            let mut limit: Vec<i64> = v.dims.iter().map(|d| d.0 as i64).collect();
+            (start[d], limit[d]) = (from as i64, to as i64);
+            folded.push(self.reduce_sized(op, &v.slice(&start, &limit, &[]), kept, result)?);
+        }
+        self.emit(op, 0, &[&folded[0], &folded[1]], v.ty, result)
+    }
+
+    /// Layout of a reduction's result. Many elements: the kept dimensions go on partitions, so that each partition
+    /// holds its own rows.
+    fn reduced_layout(outputs: u64, count: u64, result: &[u64]) -> Layout {
+        if outputs * count <= 2 * LONG { Layout::choose(result) } else { Layout::spread(result) }
+    }
+
     /// Reduces the dimensions of `v` from `kept` on.
     fn reduce_inner(&mut self, op: HloOp, v: &View, kept: usize, result: &[u64]) -> Lowered<Leaf> {
         let count: u64 = v.dims[kept..].iter().map(|d| d.0).product();
@@ -127,9 +175,7 @@ impl Lower<'_> {
                 return self.reduce_tile(op, &column, 0, Layout::flat(1), result);
             }
         }
-        // Many elements: the kept dimensions go on partitions, so that each partition holds its own rows.
-        let layout =
-            if outputs * count <= 2 * LONG { Layout::choose(result) } else { Layout::spread(result) };
+        let layout = Self::reduced_layout(outputs, count, result);
         if let Some(parts) = self.sum_in_parts(op, v, kept) {
             let mut partial: Vec<u64> = result.to_vec();
             partial.push(parts.dims[kept].0);

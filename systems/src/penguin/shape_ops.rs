@@ -122,11 +122,20 @@ impl Lower<'_> {
         match leaf {
             Leaf::View(v) => Ok(v.clone()),
             other => {
-                let dims = other.extents();
-                let tile = self.copy_to_tile(other, Layout::choose(&dims))?;
+                let (dims, layout) = (other.extents(), Layout::choose(&other.extents()));
+                if layout.free * other.ty().bytes() as u64 > super::lower::TILE_BYTES {
+                    return self.compact_in_dram(other);
+                }
+                let tile = self.copy_to_tile(other, layout)?;
                 Ok(View { loc: tile, ty: other.ty(), offset: 0, dims: row_major(&dims) })
             }
         }
+    }
+
+    /// A leaf as memory whose location has the leaf's own element type: a reinterpreted one is copied.
+    pub fn as_own_view(&mut self, leaf: &Leaf) -> Lowered<View> {
+        let v = self.as_view(leaf)?;
+        if DType::of(v.ty) == Some(self.facts(v.loc).dtype) { Ok(v) } else { self.compact(&v) }
     }
 
     /// Concatenation: one copy per operand into its part of the result.
