@@ -1,5 +1,5 @@
 //! The verbs of murre: every pass is an ECS system, one folder a stage, one file a pass. The folders in the order in
-//! which they run: `dynamic_shape`, `simplify`, `penguin`, `loops`, `codegen`, `place`, `address`, `registers`,
+//! which they run: `dynamic_shape`, `simplify`, `legalize`, `penguin`, `loops`, `codegen`, `place`, `address`, `registers`,
 //! `route`, `describe`, `sync`, `encode`.
 
 pub mod address;
@@ -8,6 +8,7 @@ pub mod compile;
 pub mod describe;
 pub mod dynamic_shape;
 pub mod encode;
+pub mod legalize;
 pub mod loops;
 pub mod options;
 pub mod pass;

@@ -142,6 +142,7 @@ pub fn passes() -> impl Iterator<Item = &'static Pass> {
     [
         crate::dynamic_shape::PASSES,
         crate::simplify::PASSES,
+        crate::legalize::PASSES,
         crate::penguin::PASSES,
         crate::loops::PASSES,
         crate::codegen::PASSES,
