@@ -78,7 +78,13 @@ impl Rebuild {
         let new = self.next_computation();
         let end = self.module.len() as u32;
         let instructions = HloRange { first: self.first, count: end - self.first };
-        self.module.computations.push(Computation { name, instructions, parameters, root, extra: Vec::new() });
+        self.module.computations.push(Computation {
+            name,
+            instructions,
+            parameters,
+            root,
+            extra: Vec::new(),
+        });
         self.first = end;
         new
     }

@@ -72,7 +72,10 @@ impl<'m> Split<'m> {
         let wide = ids.iter().any(|id| has_wide(old.inst(*id).shape()));
         if style == Some(Style::Mixed) && wide {
             if let Some(first) = ids.first() {
-                self.refuse(old.inst(*first), no_rule("a computation with 64-bit parameters is called in two ways"));
+                self.refuse(
+                    old.inst(*first),
+                    no_rule("a computation with 64-bit parameters is called in two ways"),
+                );
             }
             return Vec::new();
         }
@@ -198,7 +201,12 @@ impl<'m> Split<'m> {
     }
 
     /// A variadic operation with twice as many scalars as arrays: the arrays in the forms of the scalars.
-    pub fn variadic(&mut self, inst: HloInst<'m>, arrays: usize, between: &[HloId]) -> Result<Value, Refusal> {
+    pub fn variadic(
+        &mut self,
+        inst: HloInst<'m>,
+        arrays: usize,
+        between: &[HloId],
+    ) -> Result<Value, Refusal> {
         let Some(callee) = inst.called().first() else { return Err(Refusal::Silent) };
         let operands = inst.operands();
         let (mut first, mut second, mut forms) = (Vec::new(), Vec::new(), Vec::new());

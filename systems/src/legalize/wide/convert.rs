@@ -14,8 +14,7 @@ use murre_components::ids::HloId;
 impl Split<'_> {
     /// A 64-bit integer as a float of type `ty`.
     pub fn pair_to_float(&mut self, a: Pair, signed: bool, ty: HloType) -> HloId {
-        let (magnitude, negative) =
-            if signed { self.pair_magnitude(a) } else { (a, HloId::NONE) };
+        let (magnitude, negative) = if signed { self.pair_magnitude(a) } else { (a, HloId::NONE) };
         let zeros = self.pair_leading_zeros(magnitude);
         let top = self.pair_shift(HloOp::ShiftLeft, magnitude, zeros);
         let below = self.compare_with(Ne, top.lo, 0);

@@ -133,7 +133,9 @@ impl<'m> Split<'m> {
                 let result = self.pair_divide(op, a, b, signed, divisor);
                 result.map(Value::Pair).ok_or_else(|| no_rule("a 64-bit division has no loop"))
             }
-            (Abs | Sign, [a]) if self.fits(*a, Form::Signed) && self.fits(inst.id, Form::Signed) && signed => {
+            (Abs | Sign, [a])
+                if self.fits(*a, Form::Signed) && self.fits(inst.id, Form::Signed) && signed =>
+            {
                 let a = self.one_word(*a, Form::Signed)?;
                 Ok(Value::Narrow(self.one(op, a)))
             }
@@ -193,9 +195,7 @@ impl<'m> Split<'m> {
                 let lifted = self.two(HloOp::Maximum, *low, *x);
                 Value::Narrow(self.two(HloOp::Minimum, lifted, *high))
             }
-            ([Value::Pair(a), Value::Pair(b)], _) => {
-                Value::Pair(self.pair_extreme(inst.op, *a, *b, signed))
-            }
+            ([Value::Pair(a), Value::Pair(b)], _) => Value::Pair(self.pair_extreme(inst.op, *a, *b, signed)),
             ([Value::Pair(low), Value::Pair(x), Value::Pair(high)], _) => {
                 let lifted = self.pair_extreme(HloOp::Maximum, *low, *x, signed);
                 Value::Pair(self.pair_extreme(HloOp::Minimum, lifted, *high, signed))
@@ -231,7 +231,13 @@ impl<'m> Split<'m> {
         Ok(Value::Pair(self.pair_shift(op, pair, amount)))
     }
 
-    fn conversion(&mut self, inst: HloInst<'m>, a: HloId, from: HloType, ty: HloType) -> Result<Value, Refusal> {
+    fn conversion(
+        &mut self,
+        inst: HloInst<'m>,
+        a: HloId,
+        from: HloType,
+        ty: HloType,
+    ) -> Result<Value, Refusal> {
         let value = self.value(a);
         let integer = |t: HloType| t == HloType::S64 || t == HloType::U64;
         let small_float = |t: HloType| t.is_float() && t != HloType::F64;

@@ -40,7 +40,14 @@ impl<'m> Split<'m> {
     }
 
     /// Any instruction.
-    pub fn put(&mut self, op: HloOp, shape: Shape, operands: &[HloId], attrs: Attrs, called: &[CompId]) -> HloId {
+    pub fn put(
+        &mut self,
+        op: HloOp,
+        shape: Shape,
+        operands: &[HloId],
+        attrs: Attrs,
+        called: &[CompId],
+    ) -> HloId {
         let tag = match std::mem::take(&mut self.tag) {
             "" => op.name(),
             tag => tag,
@@ -49,7 +56,15 @@ impl<'m> Split<'m> {
         let old = self.old.inst(self.at).draft();
         let (shape, attrs) = (self.out.module.intern_shape(shape), self.out.module.intern_attrs(attrs));
         let (metadata, line, column) = (old.metadata, old.line, old.column);
-        self.out.push(Draft { operands, called, attrs, metadata, line, column, ..Draft::new(&name, op, shape) })
+        self.out.push(Draft {
+            operands,
+            called,
+            attrs,
+            metadata,
+            line,
+            column,
+            ..Draft::new(&name, op, shape)
+        })
     }
 
     /// The shape of an array of the new module; that of nothing for what is none.

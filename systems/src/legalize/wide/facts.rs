@@ -177,13 +177,15 @@ impl Facts {
 
     fn look(&mut self, module: &HloModule, c: CompId, dirty: &mut [bool]) {
         let comp = module.comp(c);
+        let before = self.ranges(comp.root).to_vec();
         for id in comp.instructions.iter() {
             let inst = module.inst(id);
             let ranges = self.result(module, c, inst, dirty);
             self.set(id, &ranges);
         }
-        let root = self.ranges(comp.root).to_vec();
-        self.give_back(c, &root, dirty);
+        if before != self.ranges(comp.root) {
+            self.callers[c.index()].iter().for_each(|c| dirty[c.index()] = true);
+        }
     }
 
     fn result(&mut self, module: &HloModule, c: CompId, inst: HloInst<'_>, dirty: &mut [bool]) -> Vec<Range> {
@@ -205,13 +207,14 @@ impl Facts {
             },
             (Copy | OptimizationBarrier, _) if operands.len() == 1 => self.ranges(operands[0]).to_vec(),
             (While, _) => self.while_loop(module, inst, dirty),
-            (Conditional, _) => self.conditional(inst, dirty),
+            (Conditional, _) => self.conditional(module, inst, dirty),
             (Call | Fusion, _) => {
                 let Some(callee) = inst.called().first().copied() else { return Vec::new() };
                 for (k, o) in operands.iter().enumerate() {
                     let given = self.ranges(*o).to_vec();
                     self.give(callee, k, &given, dirty);
                 }
+                self.give_root(module, callee, dirty);
                 self.returned[callee.index()].ranges.clone()
             }
             (Sort, _) => {
@@ -234,12 +237,12 @@ impl Facts {
                         let all: Vec<Range> = types.into_iter().map(Range::of_type).collect();
                         self.give(*callee, k, &all, dirty);
                     }
+                    self.give_root(module, *callee, dirty);
                 }
                 match inst.shape() {
                     Shape::Array(shape) => {
                         let from = operands.first().and_then(|o| module.inst(*o).shape().array());
-                        let operand =
-                            |i: usize| operands.get(i).map_or(Range::EMPTY, |o| self.range(*o));
+                        let operand = |i: usize| operands.get(i).map_or(Range::EMPTY, |o| self.range(*o));
                         vec![transfer(inst, shape, from.map_or(HloType::Token, |a| a.ty), operand)]
                     }
                     other => leaf_types(other).into_iter().map(Range::of_type).collect(),
@@ -262,6 +265,12 @@ impl Facts {
         if self.returned[callee.index()].grow_all(ranges) {
             self.changed(callee, dirty);
         }
+    }
+
+    /// Callers take what a computation computes.
+    fn give_root(&mut self, module: &HloModule, callee: CompId, dirty: &mut [bool]) {
+        let root = self.ranges(module.comp(callee).root).to_vec();
+        self.give_back(callee, &root, dirty);
     }
 
     fn changed(&self, callee: CompId, dirty: &mut [bool]) {
@@ -338,11 +347,12 @@ impl Facts {
         found
     }
 
-    fn conditional(&mut self, inst: HloInst<'_>, dirty: &mut [bool]) -> Vec<Range> {
+    fn conditional(&mut self, module: &HloModule, inst: HloInst<'_>, dirty: &mut [bool]) -> Vec<Range> {
         let mut result: Vec<Range> = Vec::new();
         for (branch, operand) in inst.called().iter().zip(inst.operands().iter().skip(1)) {
             let given = self.ranges(*operand).to_vec();
             self.give(*branch, 0, &given, dirty);
+            self.give_root(module, *branch, dirty);
             let returned = &self.returned[branch.index()].ranges;
             result.resize(result.len().max(returned.len()), Range::EMPTY);
             for (r, x) in result.iter_mut().zip(returned) {
@@ -365,9 +375,11 @@ impl Facts {
             for (k, r) in ranges.iter().enumerate() {
                 self.give(callee, k, &[*r], dirty);
             }
+            self.give_root(module, callee, dirty);
             return self.returned[callee.index()].ranges.clone();
         }
-        let n = if inst.op == HloOp::Scatter { operands.len().saturating_sub(1) / 2 } else { operands.len() / 2 };
+        let n =
+            if inst.op == HloOp::Scatter { operands.len().saturating_sub(1) / 2 } else { operands.len() / 2 };
         let other = |k: usize| k + n + usize::from(inst.op == HloOp::Scatter);
         if n == 1
             && ranges.len() > other(0)
@@ -405,6 +417,7 @@ impl Facts {
             };
             return vec![folded.within(ty)];
         }
+        self.give_root(module, callee, dirty);
         let mut carry = Vec::new();
         for k in 0..n {
             let mut r = ranges.get(k).copied().unwrap_or(Range::EMPTY);

@@ -255,7 +255,10 @@ mod tests {
     #[test]
     fn conversions_round_once_and_saturate() {
         let to = |x: f64, ty| Number::Float(x).converted(ty);
-        assert_eq!(to(1.0 + 2f64.powi(-24) + 2f64.powi(-50), HloType::F32), Some(Number::Float(1.0 + 2f64.powi(-23))));
+        assert_eq!(
+            to(1.0 + 2f64.powi(-24) + 2f64.powi(-50), HloType::F32),
+            Some(Number::Float(1.0 + 2f64.powi(-23)))
+        );
         assert_eq!(to(-2.5, HloType::S32), Some(Number::Int(-2)));
         assert_eq!(to(1e30, HloType::S64), Some(Number::Int(i128::from(i64::MAX))));
         assert_eq!(to(f64::NAN, HloType::U64), Some(Number::Int(0)));

@@ -100,8 +100,12 @@ impl Range {
     }
 
     fn corners(self, other: Range, f: impl Fn(i128, i128) -> i128) -> Range {
-        let all =
-            [f(self.low, other.low), f(self.low, other.high), f(self.high, other.low), f(self.high, other.high)];
+        let all = [
+            f(self.low, other.low),
+            f(self.low, other.high),
+            f(self.high, other.low),
+            f(self.high, other.high),
+        ];
         Range::new(all.into_iter().min().unwrap_or(1), all.into_iter().max().unwrap_or(0))
     }
 }
@@ -112,11 +116,7 @@ pub fn literal_element(ty: HloType, data: &[u8], i: usize) -> Option<i128> {
     let bytes = data.get(i * width..(i + 1) * width)?;
     let bits = bytes.iter().take(8).rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
     let unused = 64 - 8 * width.min(8) as u32;
-    Some(if ty.is_signed_int() {
-        i128::from((bits << unused) as i64 >> unused)
-    } else {
-        i128::from(bits)
-    })
+    Some(if ty.is_signed_int() { i128::from((bits << unused) as i64 >> unused) } else { i128::from(bits) })
 }
 
 fn of_literal(shape: &ArrayShape, data: &[u8]) -> Range {
@@ -168,10 +168,10 @@ fn computed(inst: HloInst<'_>, ty: HloType, operand: impl Fn(usize) -> Range) ->
     let whole = Range::of_type(ty);
     // While something that an operand depends on is not reached, neither is this.
     let needed: &[usize] = match inst.op {
-        Broadcast | Reshape | Transpose | Slice | Reverse | Copy | DynamicSlice | Gather | Convert | Negate
-        | Abs | Sign | Not | AddDependency | OptimizationBarrier => &[0],
-        Pad | DynamicUpdateSlice | Add | Subtract | Multiply | Minimum | Maximum | And | Or | Xor | Divide
-        | Remainder | ShiftLeft | ShiftRightLogical | ShiftRightArithmetic => &[0, 1],
+        Broadcast | Reshape | Transpose | Slice | Reverse | Copy | DynamicSlice | Gather | Convert
+        | Negate | Abs | Sign | Not | AddDependency | OptimizationBarrier => &[0],
+        Pad | DynamicUpdateSlice | Add | Subtract | Multiply | Minimum | Maximum | And | Or | Xor
+        | Divide | Remainder | ShiftLeft | ShiftRightLogical | ShiftRightArithmetic => &[0, 1],
         Select => &[1, 2],
         Clamp => &[0, 1, 2],
         Concatenate => &[],

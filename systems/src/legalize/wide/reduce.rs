@@ -139,8 +139,7 @@ impl<'m> Split<'m> {
             let at = piece * bits;
             let word = if at < 32 { pair.lo } else { pair.hi };
             let moved = if at % 32 > 0 { self.with(HloOp::ShiftRightLogical, word, at % 32) } else { word };
-            let own =
-                if at % 32 + bits < 32 { self.with(HloOp::And, moved, (1 << bits) - 1) } else { moved };
+            let own = if at % 32 + bits < 32 { self.with(HloOp::And, moved, (1 << bits) - 1) } else { moved };
             let total = self.fold_word(inst, HloOp::Add, &[own, zero])?;
             let none = self.word(total, 0);
             let total = self.pair_shift_by(HloOp::ShiftLeft, Pair { lo: total, hi: none }, at);

@@ -215,7 +215,12 @@ impl<'m> Split<'m> {
     }
 
     /// The value that [`Self::flat`] parts stand for; takes them from the front.
-    pub fn unflat(&mut self, shape: &Shape, forms: &[Form], parts: &mut impl Iterator<Item = HloId>) -> Value {
+    pub fn unflat(
+        &mut self,
+        shape: &Shape,
+        forms: &[Form],
+        parts: &mut impl Iterator<Item = HloId>,
+    ) -> Value {
         match shape {
             shape if !has_wide(shape) => parts.next().map_or(Value::Refused, Value::Whole),
             Shape::Tuple(shapes) => {
@@ -282,4 +287,3 @@ pub fn flat_shapes(shape: &Shape, forms: &[Form]) -> Vec<Shape> {
         other => vec![other.clone()],
     }
 }
-
