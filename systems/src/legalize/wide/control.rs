@@ -147,8 +147,11 @@ impl<'m> Split<'m> {
         let operands = inst.operands();
         match (inst.op, inst.attrs(), operands) {
             (HloOp::Tuple, ..) => Ok(Value::Tuple(operands.iter().map(|o| self.value(*o)).collect())),
-            (HloOp::GetTupleElement, Attrs::GetTupleElement { index }, [tuple]) => match self.value(*tuple) {
-                Value::Tuple(parts) => parts.get(*index as usize).cloned().ok_or(Refusal::Silent),
+            (HloOp::GetTupleElement, Attrs::GetTupleElement { index }, [tuple]) => match self
+                .values
+                .get(tuple.index())
+            {
+                Some(Some(Value::Tuple(parts))) => parts.get(*index as usize).cloned().ok_or(Refusal::Silent),
                 _ => Err(Refusal::Silent),
             },
             (HloOp::OptimizationBarrier, _, [a]) => {

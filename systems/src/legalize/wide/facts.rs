@@ -445,7 +445,11 @@ fn forms(g: &Growing) -> Vec<Form> {
 /// The number of leaves before element `index` of a tuple.
 pub fn leaf_offset(shape: &Shape, index: usize) -> usize {
     match shape {
-        Shape::Tuple(parts) => parts.iter().take(index).map(|p| p.leaves().len()).sum(),
+        Shape::Tuple(parts) => parts
+            .iter()
+            .take(index)
+            .map(|p| if matches!(p, Shape::Tuple(_)) { p.leaves().len() } else { 1 })
+            .sum(),
         _ => 0,
     }
 }

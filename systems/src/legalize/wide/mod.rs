@@ -48,6 +48,8 @@ pub fn no_rule(what: impl Into<String>) -> Refusal {
 pub struct Split<'m> {
     old: &'m HloModule,
     facts: Facts,
+    /// By old shape: whether it has a 64-bit leaf.
+    wide_shapes: Vec<bool>,
     out: Rebuild,
     /// By old instruction.
     values: Vec<Option<Value>>,
@@ -82,6 +84,7 @@ pub fn split(old: &HloModule) -> Result<HloModule, Vec<Diagnostic>> {
     let mut split = Split {
         old,
         facts: Facts::of(old),
+        wide_shapes: old.shapes().iter().map(has_wide).collect(),
         out: Rebuild::new(old),
         values: vec![None; old.len()],
         known: Vec::new(),
@@ -109,7 +112,7 @@ pub fn split(old: &HloModule) -> Result<HloModule, Vec<Diagnostic>> {
         if c != old.entry && split.styles[c.index()].is_none() {
             continue;
         }
-        if comp.instructions.iter().any(|id| has_wide(old.inst(id).shape())) {
+        if comp.instructions.iter().any(|id| split.is_wide(id)) {
             split.computation(c);
         } else {
             for id in comp.instructions.iter() {
@@ -124,6 +127,11 @@ pub fn split(old: &HloModule) -> Result<HloModule, Vec<Diagnostic>> {
 }
 
 impl<'m> Split<'m> {
+    /// Whether an old value has a 64-bit leaf.
+    fn is_wide(&self, id: HloId) -> bool {
+        self.wide_shapes[self.old.inst(id).shape_id().index()]
+    }
+
     /// What the next computation begins with.
     fn begin(&mut self) {
         self.taken.clear();
@@ -208,13 +216,14 @@ impl<'m> Split<'m> {
     /// What stands for an instruction.
     fn rewrite(&mut self, inst: HloInst<'m>) -> Result<Value, Refusal> {
         let old = self.old;
-        let wide = |id: &HloId| has_wide(old.inst(*id).shape());
-        if !has_wide(inst.shape()) && !inst.operands().iter().any(wide) {
+        if !self.is_wide(inst.id) && !inst.operands().iter().any(|o| self.is_wide(*o)) {
             let operands: Result<Vec<HloId>, Refusal> =
                 inst.operands().iter().map(|o| self.whole(*o)).collect();
             return Ok(Value::Whole(self.copied(inst, &operands?)));
         }
-        if inst.operands().iter().any(|o| self.value(*o) == Value::Refused) {
+        let refused =
+            |o: &HloId| !matches!(self.values.get(o.index()), Some(Some(v)) if *v != Value::Refused);
+        if inst.operands().iter().any(refused) {
             return Err(Refusal::Silent);
         }
         let dynamic = |id: HloId| {
