@@ -321,7 +321,10 @@ fn shifts_by_constants() {
 #[test]
 fn conversions() {
     for ty in BOTH {
-        for other in ["pred", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32"] {
+        for other in [
+            "pred", "s8", "u8", "s16", "u16", "s32", "u32", "s64", "u64", "f16", "bf16", "f32", "f8e5m2",
+            "f8e4m3fn",
+        ] {
             agree_in(
                 &format!(
                     "HloModule m ENTRY e {{ a = {ty}[60] parameter(0) ROOT r = {other}[60] convert(a) }}"
@@ -580,6 +583,33 @@ fn branches_and_tuples() {
         "HloModule m f { a = s64[] parameter(0) p = (f32[], s64[]) parameter(1) b = s64[] get-tuple-element(p), index=1 ROOT r = s64[] multiply(a, b) }
          ENTRY e { a = s64[] parameter(0) x = f32[] constant(1) t = (f32[], s64[]) tuple(x, a) ROOT c = s64[] call(a, t), to_apply=f }",
     );
+}
+
+#[test]
+fn what_is_made_of_nothing() {
+    agree(
+        "HloModule m f { x = s64[] parameter(0) y = s64[] parameter(1) ROOT r = s64[] add(x, y) }
+         ENTRY e { a = s64[0] constant({}) z = s64[] constant(1099511627776) r = s64[] reduce(a, z), dimensions={0}, to_apply=f
+         p = s64[3] pad(a, z), padding=1_2 c = s64[3] concatenate(a, p), dimensions={0} ROOT t = (s64[], s64[3], s64[3]) tuple(r, p, c) }",
+    );
+}
+
+#[test]
+fn loops_in_loops() {
+    let split = agree(
+        "HloModule m
+         c1 { p = (s64[], s64[], s64[]) parameter(0) j = s64[] get-tuple-element(p), index=1 n = s64[] constant(4) ROOT r = pred[] compare(j, n), direction=LT }
+         b1 { p = (s64[], s64[], s64[]) parameter(0) i = s64[] get-tuple-element(p), index=0 j = s64[] get-tuple-element(p), index=1 x = s64[] get-tuple-element(p), index=2
+              k = s64[] constant(1) l = s64[] add(j, k) m = s64[] multiply(i, j) y = s64[] add(x, m) ROOT t = (s64[], s64[], s64[]) tuple(i, l, y) }
+         c0 { p = (s64[], s64[]) parameter(0) i = s64[] get-tuple-element(p), index=0 n = s64[] constant(3) ROOT r = pred[] compare(i, n), direction=LT }
+         b0 { p = (s64[], s64[]) parameter(0) i = s64[] get-tuple-element(p), index=0 x = s64[] get-tuple-element(p), index=1 z = s64[] constant(0)
+              t = (s64[], s64[], s64[]) tuple(i, z, x) w = (s64[], s64[], s64[]) while(t), condition=c1, body=b1 y = s64[] get-tuple-element(w), index=2
+              k = s64[] constant(1) l = s64[] add(i, k) ROOT u = (s64[], s64[]) tuple(l, y) }
+         ENTRY e { z = s64[] constant(0) x = s64[] parameter(0) t = (s64[], s64[]) tuple(z, x) ROOT w = (s64[], s64[]) while(t), condition=c0, body=b0 }",
+    );
+    let shapes: Vec<String> =
+        split.insts().filter(|i| i.op == HloOp::While).map(|i| i.shape().to_string()).collect();
+    assert_eq!(shapes, ["(s32[], s32[], u32[], u32[])", "(s32[], u32[], u32[])"]);
 }
 
 #[test]

@@ -123,6 +123,10 @@ fn of_literal(shape: &ArrayShape, data: &[u8]) -> Range {
     if !shape.ty.is_int() && shape.ty != HloType::Pred {
         return Range::EMPTY;
     }
+    if shape.elements() == 0 {
+        // What is made of it need not be empty.
+        return Range::new(0, 0);
+    }
     let elements = (0..shape.elements() as usize).filter_map(|i| literal_element(shape.ty, data, i));
     elements.fold(Range::EMPTY, |r, x| r.join(Range::new(x, x))).within(shape.ty)
 }

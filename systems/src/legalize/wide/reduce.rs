@@ -127,10 +127,12 @@ impl<'m> Split<'m> {
         if inst.op == HloOp::ReduceWindow && self.facts.range(init) != Range::new(0, 0) {
             return Err(no_rule("a windowed sum of 64-bit elements starts with 0"));
         }
-        let bits = match count {
-            ..=0x1_0000 => 16,
-            ..=0x100_0000 => 8,
-            _ => return Err(no_rule("a sum of so many 64-bit elements has no rule")),
+        let bits = if count <= 1 << 16 {
+            16
+        } else if count <= 1 << 24 {
+            8
+        } else {
+            return Err(no_rule("a sum of so many 64-bit elements has no rule"));
         };
         let pair = self.pair_of(a)?;
         let zero = self.splat(HloType::U32, &[], 0);
