@@ -33,7 +33,7 @@ ENTRY e { x = f32[4] parameter(0)
 #[test]
 fn wide_types_are_refused() {
     let text = "HloModule m ENTRY e { x = f64[4] parameter(0) ROOT r = f64[4] add(x, x) }";
-    assert_eq!(codes(text)[0], ("MUR0402", "x".to_string()));
+    assert_eq!(codes(text)[0], ("MUR0402", "r".to_string()));
 }
 
 #[test]

@@ -21,7 +21,9 @@ pub mod expand_sort;
 pub mod inline_calls;
 pub mod rebuild;
 pub mod region;
+pub mod split_wide_integers;
 pub mod total_order;
+mod wide;
 
 use crate::pass;
 use crate::pass::{Pass, Stage};
@@ -36,6 +38,24 @@ pub static PASSES: &[Pass] = &[
     ),
     pass!(
         Stage::Legalize,
+        expand_random_bits,
+        "random bits become the rounds of their generator",
+        "spec/hlo.md 7"
+    ),
+    pass!(
+        Stage::Legalize,
+        expand_select_and_scatter,
+        "select-and-scatter becomes comparisons of shifted windows and a sum of padded parts",
+        "spec/hlo.md 7"
+    ),
+    pass!(
+        Stage::Legalize,
+        split_wide_integers,
+        "64-bit integers become narrow ones or pairs of words, constant f64 is folded",
+        "spec/hlo.md 5, 7"
+    ),
+    pass!(
+        Stage::Legalize,
         expand_batch_norm,
         "batch-norm becomes means, variances and arithmetic",
         "spec/hlo.md 7"
@@ -44,12 +64,6 @@ pub static PASSES: &[Pass] = &[
         Stage::Legalize,
         expand_convolution,
         "convolution becomes one dot over gathered patches",
-        "spec/hlo.md 7"
-    ),
-    pass!(
-        Stage::Legalize,
-        expand_select_and_scatter,
-        "select-and-scatter becomes comparisons of shifted windows and a sum of padded parts",
         "spec/hlo.md 7"
     ),
     pass!(
@@ -74,12 +88,6 @@ pub static PASSES: &[Pass] = &[
         Stage::Legalize,
         expand_reduce,
         "a reduction that no record knows becomes combinations of halves",
-        "spec/hlo.md 7"
-    ),
-    pass!(
-        Stage::Legalize,
-        expand_random_bits,
-        "random bits become the rounds of their generator",
         "spec/hlo.md 7"
     ),
     pass!(

@@ -78,19 +78,34 @@ impl Rebuild {
         self.push(Draft { name, operands, called: &called, kept: &kept, ..draft })
     }
 
-    /// Ends the computation that stands for `old_id`.
-    pub fn finish(&mut self, old: &HloModule, old_id: CompId, root: HloId) {
-        let comp = old.comp(old_id);
+    /// Ends a computation that stands for none of the old ones.
+    pub fn finish_new(&mut self, name: String, parameters: Vec<HloId>, root: HloId) -> CompId {
+        let new = self.next_computation();
         let end = self.module.len() as u32;
-        self.computations[old_id.index()] = self.next_computation();
+        let instructions = HloRange { first: self.first, count: end - self.first };
         self.module.computations.push(Computation {
-            name: comp.name.clone(),
-            instructions: HloRange { first: self.first, count: end - self.first },
-            parameters: comp.parameters.iter().map(|p| self.moved[p.index()]).collect(),
+            name,
+            instructions,
+            parameters,
             root,
-            extra: comp.extra.clone(),
+            extra: Vec::new(),
         });
         self.first = end;
+        new
+    }
+
+    /// Ends the computation that stands for `old_id`.
+    pub fn finish(&mut self, old: &HloModule, old_id: CompId, root: HloId) {
+        let parameters = old.comp(old_id).parameters.iter().map(|p| self.moved[p.index()]).collect();
+        self.finish_with(old, old_id, parameters, root);
+    }
+
+    /// Ends the computation that stands for `old_id` with other parameters.
+    pub fn finish_with(&mut self, old: &HloModule, old_id: CompId, parameters: Vec<HloId>, root: HloId) {
+        let comp = old.comp(old_id);
+        let new = self.finish_new(comp.name.clone(), parameters, root);
+        self.module.computations[new.index()].extra = comp.extra.clone();
+        self.computations[old_id.index()] = new;
         if old_id == old.entry {
             self.module.entry = self.computations[old_id.index()];
         }
