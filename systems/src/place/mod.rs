@@ -14,12 +14,20 @@ pub mod color_sbuf;
 pub mod dynamic_dma_setup;
 pub mod loc_liveness;
 pub mod loop_hull;
+pub mod spill_code;
+pub mod spill_sbuf;
 pub mod verify_place;
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
     crate::pass!(Stage::Place, dynamic_dma_setup, "Reserve the dynamic-DMA scratch", "spec/ir.md 10.3"),
     crate::pass!(Stage::Place, loc_liveness, "Live ranges of locations, loops included", "spec/ir.md 10.4"),
+    crate::pass!(
+        Stage::Place,
+        spill_sbuf,
+        "Move tiles that do not fit beside each other to DRAM",
+        "spec/ir.md 10"
+    ),
     crate::pass!(Stage::Place, color_psum, "Give PSUM tiles a bank and an offset", "spec/ir.md 10.4"),
     crate::pass!(Stage::Place, color_sbuf, "Give SBUF tiles a byte offset", "spec/ir.md 10"),
     crate::pass!(
