@@ -39,6 +39,9 @@ pub struct Steering {
     /// Kinds of DMA that the descriptor generators may build: a comma list, or "none"
     #[arg(long, value_name = "LIST", value_parser = dge_levels)]
     dge_levels: Option<DgeLevels>,
+    /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
+    #[arg(long, value_name = "N")]
+    sbuf_bytes: Option<u32>,
     /// Run the checks after each stage
     #[arg(long)]
     verify: bool,
@@ -62,6 +65,7 @@ impl Steering {
         CompileOptions {
             target: self.target,
             dge_levels: self.dge_levels.unwrap_or_default(),
+            sbuf_limit: self.sbuf_bytes,
             verify: self.verify,
             executor,
             ..CompileOptions::default()

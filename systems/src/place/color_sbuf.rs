@@ -289,11 +289,12 @@ mod tests {
     #[test]
     fn too_small_a_limit_is_refused_with_the_neighbours() {
         let mut c = synthetic(300, 1);
-        c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(0x4008 + 4096);
+        c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(0x4040 + 4096);
         c.run(&[Stage::Place]);
         let d = c.world.resource::<Diagnostics>().take();
         assert_eq!(d[0].code.id, "MUR0501");
         assert!(d[0].found.as_deref().is_some_and(|f| f.contains("alive beside it")));
+        assert!(d[0].found.as_deref().is_some_and(|f| f.contains("stand in DRAM already")));
     }
 
     #[test]
