@@ -165,11 +165,7 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
 }
 
 /// The artifact's bytes; compiled with every check on.
-fn bytes_of(
-    module: HloModule,
-    target: Target,
-    sbuf_limit: Option<u32>,
-) -> Result<Vec<u8>, Vec<Diagnostic>> {
+fn bytes_of(module: HloModule, target: Target, sbuf_limit: Option<u32>) -> Result<Vec<u8>, Vec<Diagnostic>> {
     let options = CompileOptions { target, sbuf_limit, verify: true, ..CompileOptions::default() };
     let outcome = compile(module, options);
     match outcome.program {

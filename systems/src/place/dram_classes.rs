@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn arrays_that_never_meet_share_the_best_fit() {
-        let (names, before) = of(&[(4096, 0, 3), (1024, 0, 2), (512, 4, 9), (2048, 5, 6), (300, 7, 9), (9000, 10, 11)]);
+        let (names, before) =
+            of(&[(4096, 0, 3), (1024, 0, 2), (512, 4, 9), (2048, 5, 6), (300, 7, 9), (9000, 10, 11)]);
         assert_eq!(names, [0, 1, 1, 0, 0, 0]);
         assert_eq!(before[2], [LocId(1)], "1,024 bytes fit better than 4,096");
         assert_eq!(before[4], [LocId(3)]);

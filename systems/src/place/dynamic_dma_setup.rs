@@ -68,9 +68,14 @@ mod tests {
 
     #[test]
     fn a_limit_out_of_range_or_off_the_grid_is_refused() {
-        for (limit, good) in
-            [(16_384, false), (16_392, false), (16_448, true), (16_480, false), (0x38000, true), (0x38040, false)]
-        {
+        for (limit, good) in [
+            (16_384, false),
+            (16_392, false),
+            (16_448, true),
+            (16_480, false),
+            (0x38000, true),
+            (0x38040, false),
+        ] {
             let mut c = synthetic(50, 1);
             c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(limit);
             dynamic_dma_setup(&mut c.world);

@@ -47,7 +47,8 @@ pub fn keeps_old(op: Opcode) -> bool {
 
 /// The elements that a pattern visits, each dimension once: no repetition, no dimension of one element.
 pub fn region(pattern: &ApPattern) -> ApPattern {
-    let mut out: ApPattern = ApPattern(pattern.0.iter().copied().filter(|p| p.step != 0 && p.num != 1).collect());
+    let mut out: ApPattern =
+        ApPattern(pattern.0.iter().copied().filter(|p| p.step != 0 && p.num != 1).collect());
     if out.0.is_empty() {
         out.0.push(ApPair { step: 1, num: 1 });
     }
@@ -103,8 +104,13 @@ pub fn rewrite(t: &Tables<'_>, homes: &[LocId], staging: &mut Staging) -> Rewrit
                 Some(x) => x.1,
                 None => {
                     let head = t.locs[loc.index()];
-                    let tile =
-                        staging.loc(LocRow::new(Space::Sbuf, head.dtype, head.partitions, head.part_elems, hlo));
+                    let tile = staging.loc(LocRow::new(
+                        Space::Sbuf,
+                        head.dtype,
+                        head.partitions,
+                        head.part_elems,
+                        hlo,
+                    ));
                     tiles.push((loc, tile));
                     tile
                 }

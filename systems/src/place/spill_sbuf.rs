@@ -201,7 +201,8 @@ fn facts(t: &Tables<'_>, originals: usize, payloads: &Payloads) -> Vec<Option<u6
             // A load in front of a predicated copy must find what it loads.
             let old_is_there = !output
                 || !keeps_old(head.op)
-                || defined[loc].is_some_and(|(at, first)| encloses(&parents, at, open) && covers(t, first, row));
+                || defined[loc]
+                    .is_some_and(|(at, first)| encloses(&parents, at, open) && covers(t, first, row));
             if !plain || !old_is_there {
                 cost[loc] = None;
                 continue;
@@ -317,10 +318,16 @@ mod tests {
                     let mut o = c.world.resource_mut::<CompileOptions>();
                     (o.verify, o.sbuf_limit) = (true, Some(0x4040 + bytes));
                 }
-                let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|s| (Stage::Place..Stage::Encode).contains(s)).collect();
+                let stages: Vec<Stage> =
+                    Stage::ALL.into_iter().filter(|s| (Stage::Place..Stage::Encode).contains(s)).collect();
                 c.run(&stages);
                 let found = c.world.resource::<Diagnostics>().take();
-                assert!(found.is_empty(), "{n} {seed} {bytes}: {} {:#?}", found.len(), &found[..found.len().min(3)]);
+                assert!(
+                    found.is_empty(),
+                    "{n} {seed} {bytes}: {} {:#?}",
+                    found.len(),
+                    &found[..found.len().min(3)]
+                );
                 let spilled = c.world.get_resource::<Spilled>().cloned().unwrap_or_default();
                 assert!(spilled.tiles.len() >= most);
                 most = spilled.tiles.len();

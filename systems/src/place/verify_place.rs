@@ -12,8 +12,8 @@
 //!
 //! A violation is our bug: `MUR1001`.
 
-use super::{Reuse, TILE_ALIGN};
 use super::dynamic_dma_setup::{reserved_bytes, usable_bytes};
+use super::{Reuse, TILE_ALIGN};
 use crate::columns;
 use crate::options::CompileOptions;
 use bevy_ecs::prelude::*;
@@ -90,7 +90,8 @@ pub fn verify_place(
         }
         for row in operands[id.index()].range() {
             let loc = ap_heads[row].loc.index();
-            if let Some(what) = loc_heads.get(loc).and_then(|l| lane_fault(&ap_heads[row], &patterns[row], l)) {
+            if let Some(what) = loc_heads.get(loc).and_then(|l| lane_fault(&ap_heads[row], &patterns[row], l))
+            {
                 fault(loc, format!("instruction {}: {what}", id.0));
             }
         }

@@ -1,7 +1,8 @@
 //! `verify_spill`: what a spilled tile's home gives back was saved there before, on every path.
 //!
 //! In: the program after spilling, the homes. One walk keeps for every home the bytes that are surely written: what a copy
-//! saves counts from there on, and what a loop saves is forgotten at its end, because the loop may make no trip. Each
+//! saves counts from there on, and what a loop saves is forgotten at its end, because the loop may make no trip. The
+//! branches of a conditional are loops of at most one trip, of which one runs; what a branch saves counts behind it. Each
 //! read must find all of its bytes among them. Homes are touched by copies with fixed addresses only. A violation is our
 //! bug: `MUR1001`.
 
@@ -77,12 +78,14 @@ pub fn verify_spill(
     spilled: Option<Res<Spilled>>,
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
-    insts: Query<(&InstHead, &InstOperands)>,
+    insts: Query<(&InstHead, &InstOperands, &InstArgs)>,
     aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
     locs: Query<&LocHead>,
+    axes: Query<&AxisBounds>,
 ) {
-    let Some(spilled) = spilled else { return };
-    let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
+    let Some(spilled) = spilled.filter(|_| !diagnostics.has_errors()) else { return };
+    let (heads, operands, args): (&[InstHead], &[InstOperands], &[InstArgs]) = columns!(insts);
+    let bounds: &[AxisBounds] = columns!(axes);
     let (ap_heads, patterns, dynamics): (&[ApHead], &[ApPattern], &[ApDynamic]) = columns!(aps);
     let loc_heads: &[LocHead] = columns!(locs);
     let fault = |loc: usize, what: String| {
@@ -98,7 +101,19 @@ pub fn verify_spill(
     for id in &order.0 {
         match heads[id.index()].op {
             Opcode::DynamicForLoop | Opcode::DoWhile | Opcode::Loop => open.push(BTreeMap::new()),
-            Opcode::Terminator => written.extend(open.pop().unwrap_or_default()),
+            Opcode::Terminator => {
+                let kept = open.pop().unwrap_or_default();
+                let branch = bounds.get(args[id.index()].axis().index()).is_some_and(|b| b.max_trip == 1);
+                match open.last_mut() {
+                    _ if !branch => written.extend(kept),
+                    Some(around) => {
+                        for (loc, ranges) in kept {
+                            around.entry(loc).or_insert(ranges);
+                        }
+                    }
+                    None => {}
+                }
+            }
             _ => {}
         }
         let o = operands[id.index()];
@@ -194,7 +209,8 @@ mod tests {
 
     #[test]
     fn a_read_needs_every_byte_saved_before() {
-        let (all, left, right): (&[_], &[_], &[_]) = (&[(8, 4), (1, 8)], &[(8, 4), (1, 4)], &[(8, 4), (1, 4)]);
+        let (all, left, right): (&[_], &[_], &[_]) =
+            (&[(8, 4), (1, 8)], &[(8, 4), (1, 4)], &[(8, 4), (1, 4)]);
         assert_eq!(faults(&[(true, 0, all), (false, 0, all), (false, 3, right)]), 0);
         assert_eq!(faults(&[(false, 0, all), (true, 0, all)]), 1);
         assert_eq!(faults(&[(true, 0, left), (false, 0, left), (false, 0, all)]), 1);
@@ -209,7 +225,10 @@ mod tests {
         let (begin, end) = ((true, 0, &[] as &[_]), (false, 0, &[] as &[_]));
         assert_eq!(faults(&[begin, (true, 0, all), (false, 0, all), end]), 0);
         assert_eq!(faults(&[begin, (true, 0, all), end, (false, 0, all)]), 1);
-        assert_eq!(faults(&[(true, 0, all), begin, (false, 0, all), (true, 0, all), end, (false, 0, all)]), 0);
+        assert_eq!(
+            faults(&[(true, 0, all), begin, (false, 0, all), (true, 0, all), end, (false, 0, all)]),
+            0
+        );
         assert_eq!(faults(&[begin, begin, (true, 0, all), end, (false, 0, all), end]), 1);
     }
 }
