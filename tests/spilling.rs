@@ -1,6 +1,7 @@
 //! Placement under pressure on real programs: with SBUF made small, values move to DRAM and back, and the results stay
 //! the same. Also that DRAM arrays share variables and that no result depends on it.
 
+#[allow(dead_code)]
 mod shape_programs;
 mod support;
 

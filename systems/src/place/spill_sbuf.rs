@@ -12,7 +12,7 @@
 
 use super::color_sbuf::{Tile, by_end, place_tiles, tiles_of, usable_range};
 use super::loc_liveness::loc_liveness;
-use super::spill_code::{Tables, keeps_old, region, rewrite};
+use super::spill_code::{Tables, covers, keeps_old, rewrite};
 use crate::columns;
 use crate::options::CompileOptions;
 use crate::staging::Staging;
@@ -223,18 +223,6 @@ fn encloses(parents: &[u32], outer: u32, mut inner: u32) -> bool {
         inner = parents.get(inner as usize).copied().unwrap_or(u32::MAX);
     }
     inner == outer
-}
-
-/// Whether pattern `a` surely visits everything that `b` does: it is the same one, or the whole location.
-fn covers(t: &Tables<'_>, a: usize, b: usize) -> bool {
-    let (ra, rb) = (region(&t.patterns[a]), region(&t.patterns[b]));
-    let head = t.locs[t.aps[a].loc.index()];
-    let whole = u64::from(head.partitions) * head.part_bytes();
-    let (bytes, (low, high)) = (u64::from(t.aps[a].dtype.bytes()), ra.span());
-    let dense = ra.elements() * bytes == whole && (high + 1) as u64 * bytes == whole;
-    let all = t.aps[a].offset == 0 && low == 0 && dense;
-    let same = t.aps[a].offset == t.aps[b].offset && t.aps[a].dtype == t.aps[b].dtype && ra == rb;
-    same || all
 }
 
 /// The tiles to spill so that at most `budget` bytes of a partition are alive anywhere, as far as that can be had.
