@@ -65,7 +65,7 @@ pub enum ExecutorChoice {
     Multi,
 }
 
-/// Options of a compilation. The bytes depend on `target`, `dge_levels` and the sizes only.
+/// Options of a compilation. The bytes depend on `target`, `dge_levels`, the sizes and `share_dram` only.
 #[derive(Resource, Clone, Debug)]
 pub struct CompileOptions {
     /// The generation.

@@ -64,13 +64,14 @@ pub fn spill_sbuf(
     let (mut budget, mut originals) = (capacity, usize::MAX);
     for _ in 0..MAX_ROUNDS {
         let (heads, lives) = columns!(locs, world);
-        if peak(heads, lives, world.resource::<Order>().0.len()) <= u64::from(capacity) / 2 {
+        let most = peak(heads, lives, world.resource::<Order>().0.len());
+        if most <= u64::from(capacity) / 2 {
             return;
         }
         originals = originals.min(heads.len());
         let tiles = tiles_of(Space::Sbuf, heads, lives);
         if tiles.iter().any(|t| heads[t.loc.index()].partitions > PARTITIONS)
-            || place_tiles(&tiles, low, high).is_ok()
+            || (most <= u64::from(capacity) && place_tiles(&tiles, low, high).is_ok())
         {
             return;
         }
@@ -88,7 +89,8 @@ pub fn spill_sbuf(
         };
         let facts = facts(&t, originals, world.resource::<Payloads>());
         let mut victims = choose(&t, &tiles, &facts, budget);
-        while victims.is_empty() && budget > capacity / 2 {
+        // All bytes that can be freed are, and it is still too much; or it fits, but not in one piece.
+        while victims.is_empty() && most <= u64::from(capacity) && budget > capacity / 2 {
             budget -= capacity.div_ceil(16).min(budget);
             victims = choose(&t, &tiles, &facts, budget);
         }

@@ -232,3 +232,29 @@ fn overlaps(space: Space, heads: &[LocHead], places: &[LocPlace], lives: &[LocLi
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murre_components::dtype::DType;
+    use murre_components::ids::{HloId, InstId};
+
+    #[test]
+    fn partitions_of_an_operand_start_on_their_grid() {
+        let loc = LocRow::new(Space::Sbuf, DType::F32, 96, 16, HloId::NONE).head;
+        let fault = |first: u32, lanes: u32| {
+            let head = ApHead {
+                loc: LocId(0),
+                offset: first * 16 + 3,
+                inst: InstId(0),
+                dtype: DType::F32,
+                kind: ApKind::Physical,
+                output: 0,
+                flags: 0,
+            };
+            lane_fault(&head, &ApPattern::of([(16, lanes), (1, 4)]), &loc).is_some()
+        };
+        assert!(!fault(0, 96) && !fault(64, 32) && !fault(32, 32) && !fault(0, 64) && !fault(64, 1));
+        assert!(fault(0, 97) && fault(16, 32) && fault(32, 64) && fault(64, 33) && fault(96, 1));
+    }
+}
