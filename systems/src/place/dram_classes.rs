@@ -33,10 +33,14 @@ struct Class {
     name: LocId,
 }
 
-/// The location that names the variable, by location; a location that shares nothing names its own.
+/// The location that names the variable, by location; a location that shares nothing names its own. Empty when none
+/// may share.
 pub fn classes(heads: &[LocHead], lives: &[LocLive], reuse: &mut Reuse) -> Vec<LocId> {
     let mut rows: Vec<u32> =
         (0..heads.len() as u32).filter(|&r| may_share(&heads[r as usize], &lives[r as usize])).collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
     rows.sort_unstable_by_key(|&r| (lives[r as usize].first, r));
     let mut classes: Vec<Class> = Vec::new();
     let mut member = vec![u32::MAX; heads.len()];
