@@ -67,8 +67,8 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
 // Limits are the measured counts and one to four per cent: counts depend on the compiler's version, which
 // rust-toolchain.toml pins, and on the standard library's.
 #[library_benchmark]
-#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(10_954_000))]
-#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(44_214_000))]
+#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(11_173_000))]
+#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(45_098_000))]
 #[bench::address_10k(args = (Stage::Address, 10_000), setup = before, config = limit(17_610_000))]
 #[bench::address_40k(args = (Stage::Address, 40_000), setup = before, config = limit(63_889_000))]
 #[bench::registers_10k(args = (Stage::Registers, 10_000), setup = before, config = limit(7_847_000))]

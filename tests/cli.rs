@@ -130,6 +130,21 @@ fn an_operation_that_is_not_supported_is_refused_by_name() {
 }
 
 #[test]
+fn sbuf_can_be_made_smaller_but_not_too_small() {
+    let (dir, module, artifact) = scratch(ADD.as_bytes());
+    for bytes in ["0", "16384", "16500", "230000"] {
+        let args = ["compile", &module, "-o", &artifact, "--sbuf-bytes", bytes];
+        refuses(&args, "MUR0505", dir.path());
+    }
+    refuses(&["compile", &module, "-o", &artifact, "--sbuf-bytes", "16448"], "MUR0501", dir.path());
+    let out = murre(&["compile", &module, "-o", &artifact, "--sbuf-bytes", "16640"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let case = fixture("while_nested");
+    let out = murre(&["check", path(&case), "--sbuf-bytes", "16960"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stdout));
+}
+
+#[test]
 fn a_file_that_is_not_there_is_refused() {
     let dir = tempfile::tempdir().expect("a scratch directory");
     let missing = path(&dir.path().join("none")).to_string();

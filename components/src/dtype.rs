@@ -240,7 +240,8 @@ impl DType {
             HloType::S32 => DType::I32,
             HloType::U32 => DType::U32,
             HloType::S64 => DType::I64,
-            HloType::U64 => DType::U64,
+            // A 64-bit float is only moved, as its bits.
+            HloType::U64 | HloType::F64 => DType::U64,
             HloType::F16 => DType::F16,
             HloType::Bf16 => DType::Bf16,
             HloType::F32 => DType::F32,

@@ -22,6 +22,8 @@ pub struct CheckOptions {
     pub targets: Vec<Target>,
     /// Seed of the simulator's interleaving.
     pub interleave: Option<u64>,
+    /// Bytes of an SBUF partition to use, the target's own number when `None`.
+    pub sbuf_limit: Option<u32>,
 }
 
 /// How a case came out.
@@ -144,7 +146,7 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
         }
         for &target in &options.targets {
             let context = format!("{form} {}", target.name());
-            match bytes_of(module.clone(), target) {
+            match bytes_of(module.clone(), target, options.sbuf_limit) {
                 Err(faults) => report.faults(&context, &faults),
                 Ok(bytes) => {
                     if ran.iter().any(|(t, b)| *t == target && *b == bytes) {
@@ -163,8 +165,9 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
 }
 
 /// The artifact's bytes; compiled with every check on.
-fn bytes_of(module: HloModule, target: Target) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let outcome = compile(module, CompileOptions { target, verify: true, ..CompileOptions::default() });
+fn bytes_of(module: HloModule, target: Target, sbuf_limit: Option<u32>) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let options = CompileOptions { target, sbuf_limit, verify: true, ..CompileOptions::default() };
+    let outcome = compile(module, options);
     match outcome.program {
         Some(program) => Ok(artifact::write(&program)),
         None if outcome.diagnostics.iter().any(|d| d.severity == Severity::Error) => Err(outcome.diagnostics),
@@ -222,7 +225,7 @@ mod tests {
     use super::*;
 
     fn options() -> CheckOptions {
-        CheckOptions { eval: true, targets: vec![Target::Trn2], interleave: None }
+        CheckOptions { eval: true, targets: vec![Target::Trn2], interleave: None, sbuf_limit: None }
     }
 
     #[test]

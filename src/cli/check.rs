@@ -18,7 +18,7 @@ pub struct Args {
     #[arg(required = true, value_name = "CASE")]
     cases: Vec<PathBuf>,
     /// Compute with the evaluator instead of compiling and simulating
-    #[arg(long, conflicts_with_all = ["targets", "interleave"])]
+    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes"])]
     eval: bool,
     /// Generations to compile for: repeatable, or a comma list
     #[arg(long = "target", value_name = "TARGET", default_value = "trn2", value_delimiter = ',', value_parser = input::target_parser())]
@@ -26,6 +26,9 @@ pub struct Args {
     /// Interleave the engines in an order drawn from this seed
     #[arg(long, value_name = "SEED")]
     interleave: Option<u64>,
+    /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
+    #[arg(long, value_name = "N")]
+    sbuf_bytes: Option<u32>,
     /// Cases at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: u16,
@@ -34,8 +37,12 @@ pub struct Args {
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
     murre::systems::compile::set_threads(1);
-    let options =
-        CheckOptions { eval: args.eval, targets: args.targets.clone(), interleave: args.interleave };
+    let options = CheckOptions {
+        eval: args.eval,
+        targets: args.targets.clone(),
+        interleave: args.interleave,
+        sbuf_limit: args.sbuf_bytes,
+    };
     let bar = console.progress(args.cases.len() as u64);
     let line = |report: &CaseReport| {
         bar.suspend(|| {

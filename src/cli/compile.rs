@@ -46,6 +46,9 @@ pub struct Steering {
     /// Matrix multiplications that a dot is unrolled to; a longer one becomes loops over its tiles
     #[arg(long, value_name = "N", default_value_t = CompileOptions::default().unroll_limit)]
     unroll_limit: u32,
+    /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
+    #[arg(long, value_name = "N")]
+    sbuf_bytes: Option<u32>,
     /// Run the checks after each stage
     #[arg(long)]
     verify: bool,
@@ -70,6 +73,7 @@ impl Steering {
             target: self.target,
             dge_levels: self.dge_levels.unwrap_or_default(),
             unroll_limit: self.unroll_limit,
+            sbuf_limit: self.sbuf_bytes,
             verify: self.verify,
             executor,
             ..CompileOptions::default()

@@ -66,8 +66,7 @@ pub enum ExecutorChoice {
     Multi,
 }
 
-/// Options of a compilation. The bytes depend on `target`, `dge_levels`, the sizes and the
-/// limit only.
+/// Options of a compilation. The bytes depend on `target`, `dge_levels`, the sizes, the limit and `share_dram` only.
 #[derive(Resource, Clone, Debug)]
 pub struct CompileOptions {
     /// The generation.
@@ -76,10 +75,13 @@ pub struct CompileOptions {
     pub dge_levels: DgeLevels,
     /// Bytes a partition of the dynamic-DMA scratch (D18).
     pub dge_scratch_bytes: u32,
-    /// Bytes a partition of SBUF to use at most; the generation's own size when `None`.
+    /// Bytes a partition of SBUF to use at most, the reserved ones included; the generation's own size when `None`.
+    /// See [`CompileOptions::sbuf_fault`].
     pub sbuf_limit: Option<u32>,
     /// Most matrix multiplications that a dot is unrolled to; a larger one becomes static loops over its tiles.
     pub unroll_limit: u32,
+    /// Whether DRAM arrays of the program's own that are never alive together share a variable.
+    pub share_dram: bool,
     /// Whether the `verify_*` passes run.
     pub verify: bool,
     /// Last stage to run.
@@ -106,6 +108,24 @@ impl CompileOptions {
     }
 }
 
+impl CompileOptions {
+    /// Bytes at the low end of a partition that no tile may use: the scratch and what the generation keeps.
+    pub fn sbuf_reserved(&self) -> u32 {
+        self.target.profile().sbuf_reserved_bytes.max(self.dge_scratch_bytes)
+    }
+
+    /// What is wrong with `sbuf_limit`, if anything: it is a multiple of 64, not under the reserved bytes and not over
+    /// what the target has.
+    pub fn sbuf_fault(&self) -> Option<String> {
+        let limit = self.sbuf_limit?;
+        let (least, most) = (self.sbuf_reserved(), self.target.profile().sbuf_partition_bytes);
+        let good = limit.is_multiple_of(64) && (least..=most).contains(&limit);
+        (!good).then(|| {
+            format!("{limit} is not a multiple of 64 from {least} to {most}, what {} has", self.target.name())
+        })
+    }
+}
+
 impl Default for CompileOptions {
     fn default() -> Self {
         CompileOptions {
@@ -114,6 +134,7 @@ impl Default for CompileOptions {
             dge_scratch_bytes: DEFAULT_DGE_SCRATCH_BYTES,
             sbuf_limit: None,
             unroll_limit: 1024,
+            share_dram: true,
             verify: false,
             stop_after: None,
             executor: ExecutorChoice::Single,

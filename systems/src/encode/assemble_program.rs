@@ -124,12 +124,17 @@ pub fn assemble_program(
             let unused = Var { name: String::new(), kind: VarKind::Internal, bytes: 0, const_offset: 0 };
             p.vars.resize(id + 1, unused);
         }
-        p.vars[id] = Var {
-            name: var_name(head, from, place.address, &signature, &module),
-            kind: head.kind,
-            bytes: head.part_bytes(),
-            const_offset: if head.kind == VarKind::Const { u64::from(from.ordinal) } else { 0 },
-        };
+        // Of locations that share a variable the first one gives the name and the largest one the size.
+        let var = &mut p.vars[id];
+        if var.name.is_empty() {
+            *var = Var {
+                name: var_name(head, from, place.address, &signature, &module),
+                kind: head.kind,
+                bytes: 0,
+                const_offset: if head.kind == VarKind::Const { u64::from(from.ordinal) } else { 0 },
+            };
+        }
+        var.bytes = var.bytes.max(head.part_bytes());
         let entry = place.table_entry as usize;
         if entry < heads.len() {
             if p.table.len() <= entry {

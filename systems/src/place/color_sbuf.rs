@@ -9,6 +9,7 @@
 
 use super::arena::{Arena, Fit, LastOwners};
 use super::dynamic_dma_setup::{reserved_bytes, usable_bytes};
+use super::spill_sbuf::Spilled;
 use super::{Reuse, TILE_ALIGN, hlo_name, hlo_source};
 use crate::options::CompileOptions;
 use bevy_ecs::prelude::*;
@@ -41,11 +42,15 @@ enum Layout {
     LongHigh(u32),
 }
 
-/// A tile that found no place: its index, free bytes, largest hole.
-struct Misfit {
-    tile: usize,
-    free: u32,
-    hole: u32,
+/// A tile that found no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// Its index.
+    pub tile: usize,
+    /// Free bytes where it begins.
+    pub free: u32,
+    /// Bytes of the largest hole.
+    pub hole: u32,
 }
 
 /// The tiles of a space that are accessed, by begin.
@@ -137,6 +142,36 @@ fn by_size(tiles: &[Tile], low: u32, high: u32) -> Option<Vec<u32>> {
     Some(address)
 }
 
+/// The bytes that tiles may take: from behind the reserved ones to the last whole unit of alignment.
+pub fn usable_range(options: &CompileOptions) -> (u32, u32) {
+    let low = reserved_bytes(options).next_multiple_of(TILE_ALIGN);
+    (low, usable_bytes(options) / TILE_ALIGN * TILE_ALIGN)
+}
+
+/// Addresses by tile: the first layout that places all of them, or what first fit could not place.
+pub fn place_tiles(tiles: &[Tile], low: u32, high: u32) -> Result<Vec<u32>, Misfit> {
+    let ends = by_end(tiles);
+    let span = tiles.iter().map(|t| t.last).max().unwrap_or(0) / 8;
+    let layouts = [
+        Layout::Online(Fit::First),
+        Layout::LongHigh(256.min(span)),
+        Layout::Online(Fit::Best),
+        Layout::LongHigh(32.min(span)),
+    ];
+    let mut misfit = None;
+    for layout in layouts {
+        match sweep(tiles, &ends, low, high, layout) {
+            Ok(address) => return Ok(address),
+            Err(m) => misfit = misfit.or(Some(m)),
+        }
+    }
+    match (by_size(tiles, low, high), misfit) {
+        (Some(address), _) => Ok(address),
+        (None, Some(m)) => Err(m),
+        (None, None) => Ok(Vec::new()),
+    }
+}
+
 /// Writes each tile's begin, in bytes of its partition, and whose bytes it takes over.
 pub fn settle(tiles: &[Tile], address: &[u32], places: &mut [LocPlace], reuse: &mut Reuse) {
     let (mut owners, mut found) = (LastOwners::default(), Vec::new());
@@ -173,6 +208,7 @@ pub fn color_sbuf(
     options: Res<CompileOptions>,
     module: Res<HloModule>,
     diagnostics: Res<Diagnostics>,
+    spilled: Option<Res<Spilled>>,
     mut reuse: ResMut<Reuse>,
     mut locs: Query<(&LocHead, &LocLive, &LocFrom, &mut LocPlace)>,
 ) {
@@ -182,8 +218,7 @@ pub fn color_sbuf(
     let Some((heads, lives, froms, mut places)) = tables.next() else {
         return;
     };
-    let low = reserved_bytes(&options).next_multiple_of(TILE_ALIGN);
-    let high = usable_bytes(&options) / TILE_ALIGN * TILE_ALIGN;
+    let (low, high) = usable_range(&options);
     let tiles = tiles_of(Space::Sbuf, heads, lives);
     if let Some(t) = tiles.iter().find(|t| heads[t.loc.index()].partitions > PARTITIONS) {
         let d = Diagnostic::error(&RES_SBUF, "a tile has more partitions than SBUF")
@@ -194,28 +229,16 @@ pub fn color_sbuf(
         diagnostics.push(d);
         return;
     }
-    let ends = by_end(&tiles);
-    let span = tiles.iter().map(|t| t.last).max().unwrap_or(0) / 8;
-    let layouts = [
-        Layout::Online(Fit::First),
-        Layout::LongHigh(256.min(span)),
-        Layout::Online(Fit::Best),
-        Layout::LongHigh(32.min(span)),
-    ];
-    let (mut placed, mut misfit) = (None, None);
-    for layout in layouts {
-        match sweep(&tiles, &ends, low, high, layout) {
-            Ok(address) => {
-                placed = Some(address);
-                break;
-            }
-            Err(m) => misfit = misfit.or(Some(m)),
-        }
-    }
-    let Some(address) = placed.or_else(|| by_size(&tiles, low, high)) else {
-        if let Some(m) = misfit {
+    let address = match place_tiles(&tiles, low, high) {
+        Ok(address) => address,
+        Err(m) => {
             let t = tiles[m.tile];
             let hlo = froms[t.loc.index()].hlo;
+            let beside = neighbours(&tiles, m.tile, froms, &module);
+            let spilled = match spilled.as_deref() {
+                Some(s) => format!("; {}", s.text()),
+                None => String::new(),
+            };
             diagnostics.push(
                 Diagnostic::error(
                     &RES_SBUF,
@@ -223,18 +246,13 @@ pub fn color_sbuf(
                 )
                 .on(hlo_name(&module, hlo))
                 .from_source(hlo_source(&module, hlo))
-                .found(format!(
-                    "{} bytes free, the largest hole has {}; {}",
-                    m.free,
-                    m.hole,
-                    neighbours(&tiles, m.tile, froms, &module)
-                ))
+                .found(format!("{} bytes free, the largest hole has {}; {beside}{spilled}", m.free, m.hole))
                 .expected(format!("{} of {} usable bytes", t.size, high.saturating_sub(low)))
                 .help("use a smaller bound for the dimension, or a target with more SBUF")
                 .ordered(t.loc.0),
             );
+            return;
         }
-        return;
     };
     settle(&tiles, &address, places.bypass_change_detection(), &mut reuse);
 }
@@ -271,11 +289,12 @@ mod tests {
     #[test]
     fn too_small_a_limit_is_refused_with_the_neighbours() {
         let mut c = synthetic(300, 1);
-        c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(0x4008 + 4096);
+        c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(0x4040 + 4096);
         c.run(&[Stage::Place]);
         let d = c.world.resource::<Diagnostics>().take();
         assert_eq!(d[0].code.id, "MUR0501");
         assert!(d[0].found.as_deref().is_some_and(|f| f.contains("alive beside it")));
+        assert!(d[0].found.as_deref().is_some_and(|f| f.contains("stand in DRAM already")));
     }
 
     #[test]

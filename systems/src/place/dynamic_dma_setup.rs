@@ -7,14 +7,15 @@ use crate::staging::Staging;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::codes::internal::INTERNAL;
+use murre_components::diag::codes::resource::RES_SBUF_LIMIT;
 use murre_components::diag::{Diagnostic, Diagnostics};
 use murre_components::dtype::DType;
 use murre_components::engine::PARTITIONS;
 use murre_components::ids::HloId;
 
-/// Bytes at the low end of a partition that no tile may use: the scratch and what the generation keeps.
+/// Bytes at the low end of a partition that no tile may use.
 pub fn reserved_bytes(options: &CompileOptions) -> u32 {
-    options.target.profile().sbuf_reserved_bytes.max(options.dge_scratch_bytes)
+    options.sbuf_reserved()
 }
 
 /// Bytes of a partition that may be used, the reserved ones included.
@@ -26,6 +27,11 @@ pub fn usable_bytes(options: &CompileOptions) -> u32 {
 /// The pass.
 pub fn dynamic_dma_setup(world: &mut World) {
     world.init_resource::<Reuse>();
+    if let Some(fault) = world.resource::<CompileOptions>().sbuf_fault() {
+        let d = Diagnostic::error(&RES_SBUF_LIMIT, "the limit of SBUF cannot be kept").found(fault);
+        world.resource::<Diagnostics>().push(d);
+        return;
+    }
     let mut query = world.query::<&LocHead>();
     let heads: &[LocHead] = crate::columns!(query, world);
     if heads.iter().any(|h| h.flags & LocHead::SCRATCH != 0) {
@@ -58,5 +64,24 @@ mod tests {
         assert!(!c.world.resource::<Diagnostics>().has_errors());
         dynamic_dma_setup(&mut c.world);
         assert_eq!(c.world.resource::<Diagnostics>().take()[0].code.id, "MUR1001");
+    }
+
+    #[test]
+    fn a_limit_out_of_range_or_off_the_grid_is_refused() {
+        for (limit, good) in [
+            (16_384, false),
+            (16_392, false),
+            (16_448, true),
+            (16_480, false),
+            (0x38000, true),
+            (0x38040, false),
+        ] {
+            let mut c = synthetic(50, 1);
+            c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(limit);
+            dynamic_dma_setup(&mut c.world);
+            let found = c.world.resource::<Diagnostics>().take();
+            assert_eq!(found.is_empty(), good, "{limit}");
+            assert!(found.iter().all(|d| d.code.id == "MUR0505"));
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Stage `place`: locations get addresses. In: instructions with their patterns in structured program order. Out:
-//! live ranges, a byte offset for every SBUF and PSUM tile, a variable id for every DRAM location, and which tiles
+//! live ranges, a byte offset for every SBUF and PSUM tile, a variable id for every DRAM location, and which locations
 //! take over whose bytes ([`Reuse`]), which stage `sync` turns into waits.
 
 use crate::pass::{Pass, Stage};
@@ -11,15 +11,25 @@ pub mod arena;
 pub mod assign_dram;
 pub mod color_psum;
 pub mod color_sbuf;
+pub mod dram_classes;
 pub mod dynamic_dma_setup;
 pub mod loc_liveness;
 pub mod loop_hull;
+pub mod spill_code;
+pub mod spill_sbuf;
 pub mod verify_place;
+pub mod verify_spill;
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
     crate::pass!(Stage::Place, dynamic_dma_setup, "Reserve the dynamic-DMA scratch", "spec/ir.md 10.3"),
     crate::pass!(Stage::Place, loc_liveness, "Live ranges of locations, loops included", "spec/ir.md 10.4"),
+    crate::pass!(
+        Stage::Place,
+        spill_sbuf,
+        "Move tiles that do not fit beside each other to DRAM",
+        "spec/ir.md 10"
+    ),
     crate::pass!(Stage::Place, color_psum, "Give PSUM tiles a bank and an offset", "spec/ir.md 10.4"),
     crate::pass!(Stage::Place, color_sbuf, "Give SBUF tiles a byte offset", "spec/ir.md 10"),
     crate::pass!(
@@ -32,6 +42,13 @@ pub static PASSES: &[Pass] = &[
         Stage::Place,
         verify_place,
         "Check placement against liveness, range and alignment",
+        "spec/ir.md 10",
+        verify
+    ),
+    crate::pass!(
+        Stage::Place,
+        verify_spill,
+        "Check that what a spilled tile loads was saved before",
         "spec/ir.md 10",
         verify
     ),

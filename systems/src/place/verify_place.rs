@@ -4,20 +4,25 @@
 //!    or is held by it.
 //! 2. Tiles are aligned, inside their space, above the reserved bytes, a PSUM tile inside one bank.
 //! 3. Two tiles alive at the same position share no byte: a sweep over begins and ends with an ordered map of what
-//!    stands where. DRAM variables are dense and distinct.
+//!    stands where.
+//! 4. DRAM variables are numbered without a gap. Only arrays of the program's own share one, never two that are alive at
+//!    the same position, and each is known to take over the bytes of the one before it.
+//! 5. An engine's operand stays inside the partitions of its tile and begins at one where its number of partitions may
+//!    begin (`spec/isa.md 7`).
 //!
 //! A violation is our bug: `MUR1001`.
 
-use super::TILE_ALIGN;
 use super::dynamic_dma_setup::{reserved_bytes, usable_bytes};
+use super::{Reuse, TILE_ALIGN};
 use crate::columns;
 use crate::options::CompileOptions;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::codes::internal::INTERNAL;
 use murre_components::diag::{Diagnostic, Diagnostics};
-use murre_components::engine::{PSUM_BANK_BYTES, PSUM_BANKS};
+use murre_components::engine::{PARTITIONS, PSUM_BANK_BYTES, PSUM_BANKS};
 use murre_components::ids::LocId;
+use murre_components::program::VarKind;
 use std::collections::BTreeMap;
 
 /// The pass.
@@ -26,14 +31,15 @@ pub fn verify_place(
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands)>,
-    aps: Query<&ApHead>,
+    aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<(&LocHead, &LocPlace, &LocLive)>,
+    reuse: Res<Reuse>,
 ) {
     if diagnostics.has_errors() {
         return;
     }
     let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
-    let ap_heads: &[ApHead] = columns!(aps);
+    let (ap_heads, patterns): (&[ApHead], &[ApPattern]) = columns!(aps);
     let (loc_heads, places, lives): (&[LocHead], &[LocPlace], &[LocLive]) = columns!(locs);
     let fault = |loc: usize, what: String| {
         let m = format!("placement of location {loc} is wrong: {what}");
@@ -44,13 +50,8 @@ pub fn verify_place(
         fault(loc, what);
     }
     let (low, high) = (reserved_bytes(&options) as u64, usable_bytes(&options) as u64);
-    let mut variables = 0;
     for (row, ((h, p), l)) in loc_heads.iter().zip(places).zip(lives).enumerate() {
         if h.space == Space::Dram {
-            if p.address != variables {
-                fault(row, format!("variable {} instead of {variables}", p.address));
-            }
-            variables += 1;
             continue;
         }
         if l.first > l.last {
@@ -80,6 +81,72 @@ pub fn verify_place(
             fault(b.index(), format!("shares bytes with location {} while both are alive", a.0));
         }
     }
+    for (loc, what) in variable_faults(loc_heads, places, lives, &reuse) {
+        fault(loc, what);
+    }
+    for id in &order.0 {
+        if heads[id.index()].op.is_dma() {
+            continue;
+        }
+        for row in operands[id.index()].range() {
+            let loc = ap_heads[row].loc.index();
+            if let Some(what) = loc_heads.get(loc).and_then(|l| lane_fault(&ap_heads[row], &patterns[row], l))
+            {
+                fault(loc, format!("instruction {}: {what}", id.0));
+            }
+        }
+    }
+}
+
+/// Variables with gaps in their numbers, or shared by locations that may not.
+fn variable_faults(
+    heads: &[LocHead],
+    places: &[LocPlace],
+    lives: &[LocLive],
+    reuse: &Reuse,
+) -> Vec<(usize, String)> {
+    let mut rows: Vec<usize> = (0..heads.len()).filter(|&r| heads[r].space == Space::Dram).collect();
+    rows.sort_by_key(|&r| (places[r].address, lives[r].first, r));
+    let mut faults = Vec::new();
+    let (mut next, mut before): (u32, Option<usize>) = (0, None);
+    for row in rows {
+        let var = places[row].address;
+        let Some(other) = before.replace(row).filter(|&b| places[b].address == var) else {
+            if var != next {
+                faults.push((row, format!("variable {var} instead of {next}")));
+            }
+            next = var.saturating_add(1);
+            continue;
+        };
+        if heads[row].kind != VarKind::Internal || heads[other].kind != VarKind::Internal {
+            faults.push((row, format!("shares variable {var}, but one of the two is the host's")));
+        }
+        let (a, b) = (lives[other], lives[row]);
+        if a.first > a.last || b.first > b.last || b.first <= a.last {
+            faults.push((row, format!("shares variable {var} with location {other} while both are alive")));
+        }
+        if !reuse.of(LocId::new(row)).contains(&LocId::new(other)) {
+            faults.push((row, format!("does not know that variable {var} was location {other}'s")));
+        }
+    }
+    faults
+}
+
+/// An engine operand whose partitions leave its tile or begin where they may not.
+fn lane_fault(head: &ApHead, pattern: &ApPattern, loc: &LocHead) -> Option<String> {
+    let part = loc.part_bytes() / u64::from(head.dtype.bytes().max(1));
+    if loc.space == Space::Dram || head.kind != ApKind::Physical || part == 0 {
+        return None;
+    }
+    let lanes = u64::from(pattern.0.first().map_or(1, |p| p.num));
+    let first = u64::from(head.offset) / part;
+    let grid = match lanes {
+        0..=32 => 32,
+        33..=64 => 64,
+        _ => u64::from(PARTITIONS),
+    };
+    let wrong = first + lanes > u64::from(loc.partitions) || !first.is_multiple_of(grid);
+    wrong.then(|| format!("{lanes} partitions from {first} of a tile of {}", loc.partitions))
 }
 
 /// Accesses outside of live ranges, and loops that cut one.
@@ -164,4 +231,30 @@ fn overlaps(space: Space, heads: &[LocHead], places: &[LocPlace], lives: &[LocLi
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use murre_components::dtype::DType;
+    use murre_components::ids::{HloId, InstId};
+
+    #[test]
+    fn partitions_of_an_operand_start_on_their_grid() {
+        let loc = LocRow::new(Space::Sbuf, DType::F32, 96, 16, HloId::NONE).head;
+        let fault = |first: u32, lanes: u32| {
+            let head = ApHead {
+                loc: LocId(0),
+                offset: first * 16 + 3,
+                inst: InstId(0),
+                dtype: DType::F32,
+                kind: ApKind::Physical,
+                output: 0,
+                flags: 0,
+            };
+            lane_fault(&head, &ApPattern::of([(16, lanes), (1, 4)]), &loc).is_some()
+        };
+        assert!(!fault(0, 96) && !fault(64, 32) && !fault(32, 32) && !fault(0, 64) && !fault(64, 1));
+        assert!(fault(0, 97) && fault(16, 32) && fault(32, 64) && fault(64, 33) && fault(96, 1));
+    }
 }

@@ -7,4 +7,5 @@ codes! {
     RES_REGISTERS = "MUR0502", "an engine runs out of registers";
     RES_SEMAPHORES = "MUR0503", "engines and queues need more semaphores than there are";
     RES_PSUM = "MUR0504", "a tile does not fit into PSUM";
+    RES_SBUF_LIMIT = "MUR0505", "the given size of SBUF cannot be used";
 }
