@@ -8,7 +8,7 @@ use super::assume_trips::Trips;
 use super::nest::Nest;
 use super::transfer::{Dealing, Rates, Transfer};
 use crate::columns;
-use crate::describe::shape::copy_shape;
+use crate::describe::shape::{copy_shape, indexed_shape};
 use crate::options::CompileOptions;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -71,8 +71,14 @@ impl Tables<'_> {
             return dealing.finish();
         };
         // Sides that do not agree dimension by dimension move the elements of the smaller one, one by one.
-        let (rows, run) = match copy_shape(dst, src) {
-            Some(s) => (s.elements() / u64::from(s.run.max(1)), u64::from(s.run)),
+        let shape = if o.inputs > 1 { indexed_shape(dst, src) } else { copy_shape(dst, src) };
+        let (rows, run) = match shape {
+            // A run past what a descriptor moves is several rows (D1).
+            Some(s) => {
+                let pieces = u64::from(s.run.div_ceil(s.max_run()).max(1));
+                let run = u64::from(s.run).div_ceil(pieces);
+                (s.elements().div_ceil(run.max(1)), run)
+            }
             None => (dst.1.elements().min(src.1.elements()), 1),
         };
         let bytes = |s: (&ApHead, &ApPattern, &LocHead)| run * u64::from(s.0.dtype.bytes());
