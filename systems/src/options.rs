@@ -94,7 +94,7 @@ impl Default for CompileOptions {
             dge_levels: DgeLevels::default(),
             dge_scratch_bytes: DEFAULT_DGE_SCRATCH_BYTES,
             sbuf_limit: None,
-            unroll_limit: 256,
+            unroll_limit: 512,
             verify: false,
             stop_after: None,
             executor: ExecutorChoice::Single,

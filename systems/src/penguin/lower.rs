@@ -109,7 +109,7 @@ impl<'m> Lower<'m> {
             donated: seeded_map(),
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
-            unroll_limit: 256,
+            unroll_limit: 512,
             transposes: false,
             lowered: 0,
         }
