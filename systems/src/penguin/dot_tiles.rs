@@ -415,7 +415,7 @@ mod tests {
         assert_eq!(of(1, 4096, 1, 11_008, 256), (2752, [false, false, true]));
         assert_eq!(of(1, 4096, 1, 32_000, 1024), (4000, [false, false, true]));
         assert_eq!(of(1, 4096, 1, 50_021, 1024), (4096, [false, false, true]), "a prime keeps a rest");
-        assert_eq!(of(1, 4096, 2048, 4096, 1024), (1024, [false, true, true]));
+        assert_eq!(of(1, 4096, 2048, 4096, 512), (1024, [false, true, true]));
         assert_eq!(of(4096, 128, 1, 128, 1024).1, [true, false, false]);
     }
 
