@@ -227,3 +227,72 @@ fn products_with_both_operands_along_the_contraction() {
         &[false, false, false],
     );
 }
+
+/// A dot that is a static loop, inside a loop and inside a branch.
+#[test]
+fn rolled_dots_inside_loops_and_branches() {
+    let text = format!(
+        "HloModule m
+
+{REGIONS}
+body {{
+  p = (s32[], f32[1,256], f32[256,2048], f32[2048,256]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[1,256] get-tuple-element(p), index=1
+  w = f32[256,2048] get-tuple-element(p), index=2
+  v = f32[2048,256] get-tuple-element(p), index=3
+  one = s32[] constant(1)
+  j = s32[] add(i, one)
+  c = f32[] constant(9.5367431640625e-07)
+  cb = f32[1,256] broadcast(c), dimensions={{}}
+  y = f32[1,2048] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  z = f32[1,256] dot(y, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  n = f32[1,256] multiply(z, cb)
+  ROOT r = (s32[], f32[1,256], f32[256,2048], f32[2048,256]) tuple(j, n, w, v)
+}}
+
+cond {{
+  p = (s32[], f32[1,256], f32[256,2048], f32[2048,256]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(2)
+  ROOT r = pred[] compare(i, n), direction=LT
+}}
+
+yes {{
+  p = (f32[1,256], f32[256,2048]) parameter(0)
+  x = f32[1,256] get-tuple-element(p), index=0
+  w = f32[256,2048] get-tuple-element(p), index=1
+  ROOT y = f32[1,2048] dot(x, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}
+
+no {{
+  p = (f32[1,256], f32[256,2048]) parameter(0)
+  c = f32[] constant(3)
+  ROOT y = f32[1,2048] broadcast(c), dimensions={{}}
+}}
+
+ENTRY main {{
+  x = f32[1,256] parameter(0)
+  w = f32[256,2048] parameter(1)
+  v = f32[2048,256] parameter(2)
+  q = s32[] parameter(3)
+  zero = s32[] constant(0)
+  t = (s32[], f32[1,256], f32[256,2048], f32[2048,256]) tuple(zero, x, w, v)
+  l = (s32[], f32[1,256], f32[256,2048], f32[2048,256]) while(t), condition=cond, body=body
+  o = f32[1,256] get-tuple-element(l), index=1
+  five = s32[] constant(5)
+  big = pred[] compare(q, five), direction=LT
+  u = (f32[1,256], f32[256,2048]) tuple(x, w)
+  b = f32[1,2048] conditional(big, u, u), true_computation=yes, false_computation=no
+  ROOT r = (f32[1,256], f32[1,2048]) tuple(o, b)
+}}
+"
+    );
+    for (seed, unroll_limit) in [(1, 1 << 20), (2, 2), (3, 2), (4, 2), (5, 2)] {
+        let options = CompileOptions { unroll_limit, ..CompileOptions::default() };
+        match judge_with(&text, &[false, false], seed, &options) {
+            Verdict::Equal => {}
+            other => panic!("unrolled up to {unroll_limit}: {other:?}"),
+        }
+    }
+}

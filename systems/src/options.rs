@@ -133,7 +133,7 @@ impl Default for CompileOptions {
             dge_levels: DgeLevels::default(),
             dge_scratch_bytes: DEFAULT_DGE_SCRATCH_BYTES,
             sbuf_limit: None,
-            unroll_limit: 1024,
+            unroll_limit: 512,
             share_dram: true,
             verify: false,
             stop_after: None,

@@ -5,6 +5,7 @@
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
 use super::view::{Layout, View, row_major};
+use murre_components::bir::Space;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInst};
@@ -99,7 +100,8 @@ impl Lower<'_> {
     /// what follows is fast.
     pub fn dot_result(&mut self, dot: &Dot, v: View) -> Lowered<Leaf> {
         let n: u64 = dot.result.iter().product();
-        if n > super::lower::LONG_LINE && v.is_contiguous() && self.facts(v.loc).parts == 1 {
+        let f = self.facts(v.loc);
+        if f.space == Space::Sbuf && f.parts == 1 && n > super::lower::LONG_LINE && v.is_contiguous() {
             let layout = Layout::spread(&dot.result);
             if layout.parts >= 16 {
                 let tile = self.copy_to_tile(&Leaf::View(v), layout)?;

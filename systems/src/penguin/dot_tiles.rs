@@ -50,8 +50,8 @@ pub struct Grouping {
 
 /// Fills the banks: a row of the result with as many columns as there are, several row tiles where there are rows, several
 /// members of the batch where the columns are few.
-pub fn grouping(batch: u64, rows: u64, columns: u64, banks: u64) -> Grouping {
-    let row_tiles = rows.div_ceil(ROW_TILE).min(banks / 2);
+pub fn grouping(batch: u64, rows: u64, columns: u64, banks: u64, most: u64) -> Grouping {
+    let row_tiles = rows.div_ceil(ROW_TILE).min(banks / 2).min(most.max(1));
     let banks = banks / row_tiles;
     if columns >= BANK {
         return Grouping { members: 1, row_tiles, columns: columns.min(banks * BANK), in_bank: 1 };
@@ -71,7 +71,11 @@ struct Walk {
 fn walk(dot: &Dot, limit: u64, turning: &Turning) -> Walk {
     // Half of the banks for what is turned.
     let banks = if turning.moving || turning.stationary { BANKS / 2 } else { BANKS };
-    let mut group = grouping(dot.batch, dot.rows, dot.columns, banks);
+    // As many row tiles as the stationary side has room for.
+    let deal = segments(dot.k);
+    let longest = deal.iter().map(|s| s.tiles).max().unwrap_or(1);
+    let most = STATIONARY_BYTES / (longest * ROW_TILE * dot.stationary.ty.bytes().max(1) as u64);
+    let mut group = grouping(dot.batch, dot.rows, dot.columns, banks, most);
     group.columns = group.columns.min(turning.columns);
     if group.columns < dot.columns {
         // A bank holds whole rows of several members or a part of one's.
@@ -83,7 +87,7 @@ fn walk(dot: &Dot, limit: u64, turning: &Turning) -> Walk {
         group.in_bank = group.in_bank.min(group.members);
     }
     let mut rolled = [false; 3];
-    let tiles: u64 = segments(dot.k).iter().map(|s| s.tiles).sum();
+    let tiles: u64 = deal.iter().map(|s| s.tiles).sum();
     let work = |b: u64, r: u64, c: u64| b * tiles * r.div_ceil(ROW_TILE) * c.div_ceil(BANK);
     let step = group.row_tiles * ROW_TILE;
     if work(dot.batch, dot.rows, dot.columns) > limit && dot.columns >= 2 * BANK {
@@ -188,7 +192,7 @@ impl Lower<'_> {
 
     /// Which operands are turned, and the identity for it.
     fn turning(&mut self, dot: &Dot, deal: &[Segment]) -> Lowered<Turning> {
-        let whole = dot.k * dot.rows.min(4 * ROW_TILE) * dot.stationary.ty.bytes() as u64;
+        let whole = dot.k * dot.rows.min(ROW_TILE) * dot.stationary.ty.bytes() as u64;
         let stationary = whole <= STATIONARY_BYTES * ROW_TILE && self.suits_turning(&dot.stationary, deal);
         let moving = self.suits_turning(&dot.moving, deal);
         let columns = if moving { self.turned_at_once(&dot.moving) } else { u64::MAX };
@@ -411,18 +415,18 @@ mod tests {
         assert_eq!(of(1, 4096, 1, 11_008, 256), (2752, [false, false, true]));
         assert_eq!(of(1, 4096, 1, 32_000, 1024), (4000, [false, false, true]));
         assert_eq!(of(1, 4096, 1, 50_021, 1024), (4096, [false, false, true]), "a prime keeps a rest");
-        assert_eq!(of(1, 4096, 2048, 4096, 1024), (1024, [false, true, true]));
+        assert_eq!(of(1, 4096, 2048, 4096, 512), (1024, [false, true, true]));
         assert_eq!(of(4096, 128, 1, 128, 1024).1, [true, false, false]);
     }
 
     #[test]
     fn groups_fill_the_banks() {
         let g = |members, row_tiles, columns, in_bank| Grouping { members, row_tiles, columns, in_bank };
-        assert_eq!(grouping(1, 1, 11_008, BANKS), g(1, 1, 4096, 1));
-        assert_eq!(grouping(1, 2048, 4096, BANKS), g(1, 4, 1024, 1));
-        assert_eq!(grouping(32, 1, 128, BANKS), g(32, 1, 128, 4));
-        assert_eq!(grouping(3, 300, 100, BANKS), g(3, 3, 100, 3));
-        assert_eq!(grouping(1, 1, 1, BANKS), g(1, 1, 1, 1));
-        assert_eq!(grouping(1000, 1, 511, BANKS), g(8, 1, 511, 1));
+        assert_eq!(grouping(1, 1, 11_008, BANKS, 4), g(1, 1, 4096, 1));
+        assert_eq!(grouping(1, 2048, 4096, BANKS, 4), g(1, 4, 1024, 1));
+        assert_eq!(grouping(32, 1, 128, BANKS, 4), g(32, 1, 128, 4));
+        assert_eq!(grouping(3, 300, 100, BANKS, 4), g(3, 3, 100, 3));
+        assert_eq!(grouping(1, 1, 1, BANKS, 4), g(1, 1, 1, 1));
+        assert_eq!(grouping(1000, 1, 511, BANKS, 4), g(8, 1, 511, 1));
     }
 }

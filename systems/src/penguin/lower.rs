@@ -112,7 +112,7 @@ impl<'m> Lower<'m> {
             donated: seeded_map(),
             scalar_parameters: seeded_map(),
             induction: seeded_map(),
-            unroll_limit: 1024,
+            unroll_limit: 512,
             transposes: false,
             lowered: 0,
         }

@@ -57,26 +57,31 @@ fn cover(start: &mut Vec<u64>, size: &mut Vec<u64>, most: u64, out: &mut Vec<Par
     if n == 0 {
         return;
     }
-    // The outermost dimension that can be cut.
-    let cut = size.iter().position(|d| *d > 1);
-    let Some(d) = cut.filter(|_| Layout::spread(size).free > most) else {
+    // The outermost dimension: on partitions as it is or 128 at a time, or one by one where it is short.
+    let outermost = size.iter().position(|d| *d > 1);
+    let Some(d) = outermost.filter(|_| Layout::spread(size).free > most) else {
         out.push(Part { start: start.clone(), size: size.clone() });
         return;
     };
     let (inner, extent): (u64, u64) = (size[d + 1..].iter().product(), size[d]);
-    let rows = match extent {
-        _ if inner > most => 1,
-        128.. => (extent / 128).min(most / inner).max(1) * 128,
-        // Fewer rows than partitions: each row alone.
-        _ => 1,
+    let (cut, step) = match extent {
+        128.. if inner <= most => (d, (extent / 128).min(most / inner).max(1) * 128),
+        129.. => (d, 128),
+        64.. if inner > most => {
+            // Its rows stay together, and what is inside is cut.
+            let next = (d + 1..size.len()).find(|e| size[*e] > 1).unwrap_or(d);
+            let rest: u64 = size[next + 1..].iter().product();
+            (next, (most / rest).max(1))
+        }
+        _ => (d, 1),
     };
-    let (first, mut at) = (start[d], 0);
-    while at < extent {
-        (start[d], size[d]) = (first + at, rows.min(extent - at));
+    let (first, whole, mut at) = (start[cut], size[cut], 0);
+    while at < whole {
+        (start[cut], size[cut]) = (first + at, step.min(whole - at));
         cover(start, size, most, out);
-        at += rows;
+        at += step;
     }
-    (start[d], size[d]) = (first, extent);
+    (start[cut], size[cut]) = (first, whole);
 }
 
 impl Lower<'_> {
@@ -196,6 +201,9 @@ mod tests {
         assert!(check(&[300, 40], 40) < 20);
         assert_eq!(check(&[], 1), 1);
         assert_eq!(parts(&[4096, 11_008], 12_288).len(), 32);
+        assert_eq!(parts(&[4096, 11_008], 4096).len(), 96);
+        assert!(check(&[130, 7, 90], 100) < 50);
+        assert!(check(&[100, 1009], 64) < 20);
         assert!(parts(&[4, 0], 1).is_empty());
     }
 }
