@@ -26,7 +26,12 @@ fn rewritten_programs_compute_the_same() {
         assert!(faults.is_empty(), "{dir:?} {faults:#?}");
         let module: HloModule = compiler.world.remove_resource().expect("the module");
         let faults = murre::hlo::verify(&module);
-        assert!(faults.is_empty(), "{dir:?} {:#?}\n{}", &faults[..faults.len().min(3)], murre::hlo::print_module(&module));
+        assert!(
+            faults.is_empty(),
+            "{dir:?} {:#?}\n{}",
+            &faults[..faults.len().min(3)],
+            murre::hlo::print_module(&module)
+        );
         programs += 1;
         for vector in &case.vectors {
             let inputs = case.read_inputs(vector).unwrap_or_else(|e| panic!("{dir:?} {e:#?}"));

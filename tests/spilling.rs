@@ -180,10 +180,10 @@ fn many_values_alive_at_once_move_to_dram_and_back() {
     }
 }
 
-/// More than the whole SBUF of each target: loop carries and values in one partition of 16 KiB each.
+/// More than the whole SBUF of each target: values of 8 KiB a partition.
 #[test]
 fn a_program_that_needs_more_than_sbuf_equals_the_evaluator() {
-    let text = many_alive(24, 128, 32);
+    let text = many_alive(26, 128, 2048);
     assert!(compiled(&module(&text), None, true).is_ok_and(|p| p.1 > 0));
     simulate_and_evaluate(&text, 3);
 }

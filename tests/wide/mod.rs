@@ -14,7 +14,7 @@ use murre::systems::{CompileOptions, Compiler, Stage};
 pub fn split(module: HloModule) -> Result<HloModule, Vec<Diagnostic>> {
     let mut compiler = Compiler::new(module, CompileOptions::default());
     let mut after = None;
-    compiler.run_stages_stepwise(&[Stage::Simplify], |pass, _, world| {
+    compiler.run_stages_stepwise(&[Stage::Legalize], |pass, _, world| {
         if pass.name == "split_wide_integers" {
             after = Some(world.resource::<HloModule>().clone());
         }

@@ -3,7 +3,7 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::view::View;
+use super::view::{Layout, View};
 use murre_components::bir::ApPattern;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
@@ -137,9 +137,13 @@ impl Lower<'_> {
 
     /// Emits one elementwise node.
     pub fn emit(&mut self, op: HloOp, sub: u8, leaves: &[&Leaf], ty: HloType, dims: &[u64]) -> Lowered<Leaf> {
-        let layout = self.result_layout(leaves, dims);
+        let mut layout = self.result_layout(leaves, dims);
         if self.needs_pieces(leaves, ty, layout) {
-            return self.emit_pieces(op, sub, leaves, ty, dims);
+            // An operand's own layout may be too tall for the wider of the types where the chosen one is not.
+            layout = Layout::choose(dims);
+            if self.needs_pieces(leaves, ty, layout) {
+                return self.emit_pieces(op, sub, leaves, ty, dims);
+            }
         }
         let dtype = self.dtype(ty)?;
         let mut operands = vec![];
@@ -214,7 +218,15 @@ impl Lower<'_> {
             let wide = self.emit(HloOp::Convert, 0, &[leaf], extended, &dims)?;
             return self.reread(wide, ty);
         }
-        let layout = self.result_layout(&[leaf], &dims);
+        let mut layout = self.result_layout(&[leaf], &dims);
+        if self.needs_pieces(&[leaf], ty, layout) {
+            layout = Layout::choose(&dims);
+        }
+        if self.needs_pieces(&[leaf], ty, layout) {
+            let most = super::tiling::PIECE_BYTES / from.bytes() as u64;
+            return self
+                .in_pieces(ty, &dims, most, |this, part| this.convert_integer(&part.of_leaf(leaf), ty));
+        }
         let loc = self.materialize(leaf, layout)?;
         let ratio = (from.bytes() / ty.bytes()) as i32;
         let (parts, free) = (layout.parts as u32, layout.free as u32);

@@ -109,7 +109,11 @@ mod tests {
     fn a_range_is_a_loop_and_a_rest() {
         let module = HloModule::default();
         let walk = |extent, step, rolled| {
-            let mut lower = Lower::new(&module, Default::default(), Staging::after(Default::default()));
+            let mut lower = Lower::new(
+                &module,
+                murre_components::engine::Target::Trn2,
+                Staging::after(Default::default()),
+            );
             let mut seen = Vec::new();
             let done = lower.steps(extent, step, rolled, &mut |_, at, n| {
                 seen.push((at.fixed, at.iv.map(|i| i.2), n));

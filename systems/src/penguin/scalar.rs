@@ -330,15 +330,17 @@ impl Lower<'_> {
                 }
                 _ => {
                     return self.refuse(
-                        &codes::LOWER_DIVISOR,
+                        &codes::LOWER_UNSUPPORTED_OP,
                         "a register can only be divided by a positive constant",
                     );
                 }
             },
             HloOp::ShiftLeft | HloOp::ShiftRightLogical | HloOp::ShiftRightArithmetic => {
                 let Scalar::Const(by) = s[1] else {
-                    return self
-                        .refuse(&codes::LOWER_DIVISOR, "a register can only be shifted by a constant");
+                    return self.refuse(
+                        &codes::LOWER_UNSUPPORTED_OP,
+                        "a register can only be shifted by a constant",
+                    );
                 };
                 self.shift(inst.op, s[0], by as u64, ty, r[0])
             }

@@ -10,7 +10,7 @@ use super::lower::{Lower, Lowered};
 use super::rolled::At;
 use super::view::{Layout, View};
 use murre_components::bir::{ApPattern, Space};
-use murre_components::dtype::DType;
+use murre_components::dtype::{DType, HloType};
 use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeScalars};
@@ -144,7 +144,11 @@ impl Lower<'_> {
         }
         let constant = self.constant(dtype, &bytes);
         let tile = self.tile(dtype, Layout { parts: SQUARE, free: SQUARE })?;
-        let ty = murre_components::dtype::HloType::F32;
+        let ty = match dtype {
+            DType::Bf16 => HloType::Bf16,
+            DType::F16 => HloType::F16,
+            _ => HloType::F32,
+        };
         let view = |loc| View::whole(loc, ty, &[SQUARE, SQUARE]);
         self.dma_copy(&view(tile), &view(constant))?;
         Ok(tile)
