@@ -171,6 +171,11 @@ impl<'r> Build<'r> {
             HloType::F64 => value.to_le_bytes().to_vec(),
             HloType::Bf16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
             HloType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
+            _ if ty.is_float() && value == 0.0 => vec![0; ty.bytes()],
+            _ if ty.is_float() => {
+                let wide = self.constant(HloType::F32, value);
+                return self.convert(wide, ty);
+            }
             _ => return self.integer(ty, value as i64),
         };
         self.constant_bytes(ty, &[], bytes)

@@ -1,7 +1,7 @@
 //! `expand_float_functions`: functions without a record become formulas of the ones the scalar and vector engines have, in
 //! f32, chosen so that every result keeps a relative or absolute error of a few units in the last place.
 //!
-//! * `cos x = sin(pi/2 - |x|)` after exact reduction, `tan x = sin x / cos x`; `expm1` by `tanh` near 0; `log1p` by the logarithm of the rounded
+//! * `cos x` by quarter turns after exact reduction, `tan x = sin x / cos x`; `expm1` by `tanh` near 0; `log1p` by the logarithm of the rounded
 //!   `1 + x` corrected by what the rounding lost; `cbrt` by a power and one Newton step; `atan2` from the arctangent of
 //!   the smaller by the larger magnitude;
 //! * roundings start from the machine's cast to integers, which rounds to nearest even; a conversion to an integer
@@ -129,38 +129,48 @@ fn truncated(b: &mut Build<'_>, x: HloId) -> HloId {
     with_sign_of(b, whole, x)
 }
 
-/// Up to this size a number of periods is small enough for exact reduction.
-const REDUCED: f64 = 25_000.0;
-/// The period in three parts: products of the first two with whole numbers below 2^12 are exact.
-const PERIOD: [f64; 3] = [6.28125, 0.0019350051879882812, 3.019916050561733e-07];
-/// A quarter of it in two parts.
-const QUARTER: [f64; 2] = [1.5707963705062866, -4.371138828673793e-08];
+/// Up to this size a number of quarter turns is small enough for exact reduction.
+const REDUCED: f64 = 6_000.0;
+/// A quarter turn in three parts: products of the first two with whole numbers below 2^12 are exact.
+const QUARTER: [f64; 3] = [1.5703125, 0.0004837512969970703, 7.549790126404332e-08];
 
-/// `cos x = sin(pi/2 - |r|)` with `r` = `x` less whole periods; far out `1 - 2 sin^2(x/2)`.
+/// By quarter turns: `x` less `k` of them is `r`, and the cosine is that or the sine of `r`, with a sign. Far out
+/// `1 - 2 sin^2(x/2)`.
 fn cosine(b: &mut Build<'_>, x: HloId) -> HloId {
     // To the nearest whole number: below 2^22 adding 1.5 * 2^23 leaves no room for a fraction.
-    let turns = b.with(HloOp::Multiply, x, 1.0 / std::f64::consts::TAU);
+    let turns = b.with(HloOp::Multiply, x, std::f64::consts::FRAC_2_PI);
     let pushed = b.with(HloOp::Add, turns, 12_582_912.0);
     let whole = b.with(HloOp::Subtract, pushed, 12_582_912.0);
     let mut r = x;
-    for part in PERIOD {
+    for part in QUARTER {
         let away = b.with(HloOp::Multiply, whole, part);
         r = b.binary(HloOp::Subtract, r, away);
     }
-    let a = b.unary(HloOp::Abs, r);
-    let quarter = b.like(x, QUARTER[0]);
-    let t = b.binary(HloOp::Subtract, quarter, a);
-    let t = b.with(HloOp::Add, t, QUARTER[1]);
-    let near = b.unary(HloOp::Sine, t);
+    let k = b.convert(whole, HloType::S32);
+    let odd = b.with_int(HloOp::And, k, 1);
+    let odd = b.compare_with(Direction::Ne, odd, 0.0);
+    let next = b.with_int(HloOp::Add, k, 1);
+    let minus = b.with_int(HloOp::And, next, 2);
+    let minus = b.compare_with(Direction::Ne, minus, 0.0);
+    let sine = b.unary(HloOp::Sine, r);
+    let cosine = cosine_by_half(b, r);
+    let value = b.select(odd, sine, cosine);
+    let negated = b.unary(HloOp::Negate, value);
+    let near = b.select(minus, negated, value);
+    let far = cosine_by_half(b, x);
+    let size = b.unary(HloOp::Abs, x);
+    let small = b.compare_with(Direction::Lt, size, REDUCED);
+    b.select(small, near, far)
+}
+
+/// `1 - 2 sin^2(x/2)`: exact to a few units where the cosine is not small.
+fn cosine_by_half(b: &mut Build<'_>, x: HloId) -> HloId {
     let half = b.with(HloOp::Multiply, x, 0.5);
     let s = b.unary(HloOp::Sine, half);
     let squared = b.binary(HloOp::Multiply, s, s);
     let twice = b.with(HloOp::Multiply, squared, 2.0);
     let one = b.like(x, 1.0);
-    let far = b.binary(HloOp::Subtract, one, twice);
-    let size = b.unary(HloOp::Abs, x);
-    let small = b.compare_with(Direction::Lt, size, REDUCED);
-    b.select(small, near, far)
+    b.binary(HloOp::Subtract, one, twice)
 }
 
 /// `exp(x) - 1 = 2 t / (1 - t)` with `t = tanh(x / 2)`.

@@ -104,29 +104,31 @@ impl Expander for Reduce<'_> {
     }
 }
 
-/// Combines the elements of the last dimension until one is left.
+/// Combines the elements of the last dimension until one is left. Only neighbours meet, the earlier one first, so that a
+/// computation for which order matters (the first of several NaNs) sees them in order.
 fn halve(b: &mut Build<'_>, by: CompId, mut x: Vec<HloId>, count: i64) -> Vec<HloId> {
     let d = b.dims(x[0]).len() - 1;
-    let part = |b: &mut Build<'_>, x: &[HloId], from: i64, to: i64| -> Vec<HloId> {
-        x.iter().map(|v| b.slice_dim(*v, d, from, to, 1)).collect()
+    let part = |b: &mut Build<'_>, x: &[HloId], from: i64, to: i64, step: i64| -> Vec<HloId> {
+        x.iter().map(|v| b.slice_dim(*v, d, from, to, step)).collect()
     };
     let join = |b: &mut Build<'_>, left: Vec<HloId>, right: Vec<HloId>| {
         let dims = b.dims(left[0]);
         let arguments: Vec<HloId> = left.into_iter().chain(right).collect();
         apply(b, by, &arguments, &dims)
     };
-    // To a power of two first: what is too much is combined with the front.
+    // To a power of two first: as many pairs at the front as there are elements too many.
     let mut n = 1i64 << (63 - (count as u64).leading_zeros());
     if n < count {
-        let (front, extra) = (part(b, &x, 0, count - n), part(b, &x, n, count));
-        let front = join(b, front, extra);
-        let rest = part(b, &x, count - n, n);
+        let pairs = 2 * (count - n);
+        let (even, odd) = (part(b, &x, 0, pairs, 2), part(b, &x, 1, pairs, 2));
+        let front = join(b, even, odd);
+        let rest = part(b, &x, pairs, count, 1);
         x = front.into_iter().zip(rest).map(|(f, r)| b.concatenate(&[f, r], d)).collect();
     }
     while n > 1 {
+        let (even, odd) = (part(b, &x, 0, n, 2), part(b, &x, 1, n, 2));
+        x = join(b, even, odd);
         n /= 2;
-        let (left, right) = (part(b, &x, 0, n), part(b, &x, n, 2 * n));
-        x = join(b, left, right);
     }
     x
 }

@@ -86,6 +86,11 @@ fn walk(dot: &Dot, limit: u64, turning: &Turning) -> Walk {
         group.members = group.members.min(room.max(1));
         group.in_bank = group.in_bank.min(group.members);
     }
+    // As many members as the stationary side has room for.
+    let columns = dot.rows.min(group.row_tiles * ROW_TILE);
+    let share = (longest * columns * dot.stationary.ty.bytes().max(1) as u64).max(1);
+    group.members = group.members.min((STATIONARY_BYTES / share).max(1));
+    group.in_bank = group.in_bank.min(group.members);
     let mut rolled = [false; 3];
     let tiles: u64 = deal.iter().map(|s| s.tiles).sum();
     let work = |b: u64, r: u64, c: u64| b * tiles * r.div_ceil(ROW_TILE) * c.div_ceil(BANK);
