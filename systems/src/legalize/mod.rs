@@ -11,7 +11,9 @@ pub mod expand_float_functions;
 pub mod expand_float_remainder;
 pub mod expand_integer_dots;
 pub mod expand_integer_functions;
+pub mod expand_mixed_dots;
 pub mod expand_narrow_types;
+pub mod expand_one_device;
 pub mod expand_random_bits;
 pub mod expand_reduce;
 pub mod expand_reduce_window;
@@ -34,6 +36,12 @@ pub static PASSES: &[Pass] = &[
         Stage::Legalize,
         inline_calls,
         "call instructions become the instructions of their computation",
+        "spec/hlo.md 7"
+    ),
+    pass!(
+        Stage::Legalize,
+        expand_one_device,
+        "collectives of one device and annotations give their operand back; map becomes array operations",
         "spec/hlo.md 7"
     ),
     pass!(
@@ -94,6 +102,12 @@ pub static PASSES: &[Pass] = &[
         Stage::Legalize,
         expand_integer_dots,
         "integer dots become exact float dots or sums of products",
+        "spec/isa_compute.md 3.4"
+    ),
+    pass!(
+        Stage::Legalize,
+        expand_mixed_dots,
+        "dots of different or 8-bit float types take a common type",
         "spec/isa_compute.md 3.4"
     ),
     pass!(

@@ -82,8 +82,9 @@ impl Split<'_> {
         self.pair_select(nan, none, result)
     }
 
-    /// The bits of an f64 as f32, rounded to nearest, ties to even, subnormals too.
-    pub fn double_to_float(&mut self, a: Pair) -> HloId {
+    /// The bits of an f64 as f32, subnormals too: rounded to nearest, ties to even, or `odd`: towards zero with the last
+    /// digit set when anything was lost, for a second rounding to a narrower type.
+    pub fn double_to_float(&mut self, a: Pair, odd: bool) -> HloId {
         let sign = self.with(HloOp::And, a.hi, 1 << 31);
         let exponent = self.with(HloOp::ShiftRightLogical, a.hi, 20);
         let exponent = self.with(HloOp::And, exponent, 0x7ff);
@@ -109,10 +110,16 @@ impl Split<'_> {
         let gone = self.two(HloOp::ShiftLeft, digits, back);
         let above = self.compare_with(Gt, gone, 1 << 31);
         let tie = self.compare_with(Eq, gone, 1 << 31);
-        let odd = self.with(HloOp::And, kept, 1);
-        let odd = self.compare_with(Ne, odd, 0);
-        let tie = self.two(HloOp::And, tie, odd);
-        let up = self.two(HloOp::Or, above, tie);
+        let last = self.with(HloOp::And, kept, 1);
+        let set = self.compare_with(Ne, last, 0);
+        let up = if odd {
+            let lost = self.compare_with(Ne, gone, 0);
+            let clear = self.compare_with(Eq, last, 0);
+            self.two(HloOp::And, lost, clear)
+        } else {
+            let tie = self.two(HloOp::And, tie, set);
+            self.two(HloOp::Or, above, tie)
+        };
         let up = self.flag(up);
         let base = self.word(a.lo, 897);
         let base = self.two(HloOp::Subtract, exponent, base);

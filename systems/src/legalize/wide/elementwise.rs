@@ -275,7 +275,13 @@ impl<'m> Split<'m> {
             }
             (HloType::F64, HloType::F32) => {
                 let pair = self.pair(&value)?;
-                Ok(Value::Whole(self.double_to_float(pair)))
+                Ok(Value::Whole(self.double_to_float(pair, false)))
+            }
+            (HloType::F64, HloType::Bf16 | HloType::F16) => {
+                // A sticky last digit keeps the second rounding from seeing a tie that is none.
+                let pair = self.pair(&value)?;
+                let near = self.double_to_float(pair, true);
+                Ok(Value::Whole(self.convert(near, ty)))
             }
             (f, HloType::F64) if small_float(f) => {
                 let own = self.whole(a)?;
