@@ -40,11 +40,7 @@ impl Expander for MixedDots<'_> {
             return false;
         };
         let known = |t: HloType| native(t) || f8(t);
-        inst.op == HloOp::Dot
-            && known(a)
-            && known(b)
-            && known(out)
-            && !(native(a) && a == b && native(out))
+        inst.op == HloOp::Dot && known(a) && known(b) && known(out) && !(native(a) && a == b && native(out))
     }
 
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {

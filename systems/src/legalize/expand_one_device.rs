@@ -1,5 +1,6 @@
 //! `expand_one_device`: the program runs on one device, so what devices do together and what is said to a partitioner
-//! gives the operand back; a computation mapped over arrays becomes its operations on arrays.
+//! gives the operand back; a computation mapped over arrays becomes its operations on arrays, and the size of a static
+//! dimension a constant.
 //!
 //! ```text
 //! all-reduce(x) -> x ; custom-call(x), custom_call_target="Sharding" -> x ; replica-id() -> 0 ; map(x, y), to_apply=f -> f(x, y)
@@ -51,6 +52,9 @@ impl Expander for OneDevice<'_> {
         use HloOp::*;
         match inst.op {
             PartitionId | ReplicaId => true,
+            GetDimensionSize => {
+                self.module.inst(inst.operands()[0]).shape().array().is_some_and(|a| !a.has_dynamic())
+            }
             AddDependency | Domain => true,
             AllReduce | AllGather | ReduceScatter | AllToAll | CollectiveBroadcast => self.same(inst),
             CollectivePermute => {
@@ -59,9 +63,7 @@ impl Expander for OneDevice<'_> {
                 self.same(inst) && pairs.contains("{0,0}")
             }
             CustomCall => match inst.attrs() {
-                Attrs::CustomCall { target, .. } => {
-                    ANNOTATIONS.contains(&target.as_str()) && self.same(inst)
-                }
+                Attrs::CustomCall { target, .. } => ANNOTATIONS.contains(&target.as_str()) && self.same(inst),
                 _ => false,
             },
             Map => inst.called().first().is_some_and(|c| is_elementwise(self.module, *c)),
@@ -72,6 +74,11 @@ impl Expander for OneDevice<'_> {
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
         match inst.op {
             HloOp::PartitionId | HloOp::ReplicaId => Some(b.integer(HloType::U32, 0)),
+            HloOp::GetDimensionSize => {
+                let Attrs::Dimensions(d) = inst.attrs() else { return None };
+                let extent = b.dims(operands[0]).get(*d.first()? as usize).copied()?;
+                Some(b.integer(HloType::S32, extent))
+            }
             HloOp::Map => {
                 let by = b.out.computations[inst.called().first()?.index()];
                 let dims = inst.shape().array()?.dims.clone();

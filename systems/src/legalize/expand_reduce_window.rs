@@ -9,7 +9,7 @@
 //! Facts: `spec/hlo.md 7`; positions that padding or dilation adds hold the initial value.
 
 use super::build::{Build, Expander, expand_all};
-use super::region::{apply, is_elementwise};
+use super::region::{apply, is_associative, is_elementwise};
 use bevy_ecs::prelude::*;
 use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, WindowDim};
 use murre_components::ids::{CompId, HloId};
@@ -45,15 +45,54 @@ impl Expander for ReduceWindow<'_> {
         for (x, init) in arrays.iter().zip(inits) {
             values.push(b.pad(*x, *init, &low, &high, &holes));
         }
-        for (d, w) in window.iter().enumerate() {
-            values = along(b, by, values, d, w);
-        }
-        let dims = b.dims(values[0]);
-        let starts: Vec<HloId> = inits.iter().map(|i| b.spread(*i, &dims)).collect();
-        let arguments: Vec<HloId> = starts.into_iter().chain(values).collect();
-        let result = apply(b, by, &arguments, &dims);
+        let result = if is_associative(self.module, *inst.called().first()?) {
+            for (d, w) in window.iter().enumerate() {
+                values = along(b, by, values, d, w);
+            }
+            let dims = b.dims(values[0]);
+            let starts: Vec<HloId> = inits.iter().map(|i| b.spread(*i, &dims)).collect();
+            let arguments: Vec<HloId> = starts.into_iter().chain(values).collect();
+            apply(b, by, &arguments, &dims)
+        } else {
+            in_order(b, by, &values, inits, window)?
+        };
         Some(if n == 1 && inst.shape().array().is_some() { result[0] } else { b.tuple(&result) })
     }
+}
+
+/// Most window positions that are taken one by one.
+const MAX_POSITIONS: i64 = 1024;
+
+/// A computation that is not known to combine in any grouping sees the positions of its window in order.
+fn in_order(
+    b: &mut Build<'_>,
+    by: CompId,
+    values: &[HloId],
+    inits: &[HloId],
+    window: &[WindowDim],
+) -> Option<Vec<HloId>> {
+    let padded = b.dims(values[0]);
+    let reach = |w: &WindowDim| (w.size - 1) * w.window_dilation;
+    let out: Vec<i64> =
+        window.iter().zip(&padded).map(|(w, n)| (n - reach(w) - 1).div_euclid(w.stride) + 1).collect();
+    let positions: i64 = window.iter().map(|w| w.size).product();
+    if positions > MAX_POSITIONS {
+        return None;
+    }
+    let stride: Vec<i64> = window.iter().map(|w| w.stride).collect();
+    let mut result: Vec<HloId> = inits.iter().map(|i| b.spread(*i, &out)).collect();
+    for p in 0..positions {
+        let (mut rest, mut start) = (p, vec![0; window.len()]);
+        for (d, w) in window.iter().enumerate().rev() {
+            start[d] = rest % w.size * w.window_dilation;
+            rest /= w.size;
+        }
+        let limit: Vec<i64> = (0..window.len()).map(|d| start[d] + (out[d] - 1) * stride[d] + 1).collect();
+        let seen: Vec<HloId> = values.iter().map(|v| b.slice(*v, &start, &limit, &stride)).collect();
+        let arguments: Vec<HloId> = result.into_iter().chain(seen).collect();
+        result = apply(b, by, &arguments, &out);
+    }
+    Some(result)
 }
 
 /// Windows along one dimension.

@@ -5,24 +5,103 @@
 //!
 //! Facts: `spec/hlo.md 7`; `n` elements take `log n (log n + 1) / 2` steps.
 
-use super::build::{Build, Expander, expand_all};
+use super::build::{Build, Expander, computation, expand_all};
+use super::rebuild::Rebuild;
 use super::region::{apply, is_elementwise};
-use super::total_order::{key_type, total_key};
+use super::total_order::{from_total_key, key_type, total_key};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp};
+use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, Shape};
 use murre_components::ids::{CompId, HloId};
 
 /// The pass.
 pub fn expand_sort(mut module: ResMut<HloModule>) {
     let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut Sort { module: &old }) {
+    if let Some(new) = expand_all(&old, &mut Sort { module: &old, extremes: None }) {
         *module = new;
     }
 }
 
 struct Sort<'m> {
     module: &'m HloModule,
+    /// Minimum and maximum of s32, once a top-k was met.
+    extremes: Option<[CompId; 2]>,
+}
+
+/// A top-k of at most this many picks one after the other.
+const PICKED: i64 = 16;
+
+impl Sort<'_> {
+    /// The `k` first of each row and their places.
+    fn top_k(&self, inst: HloInst<'_>, x: HloId, k: i64, largest: bool, b: &mut Build<'_>) -> Option<HloId> {
+        let dims = b.dims(x);
+        let d = dims.len() - 1;
+        let words = !matches!(b.ty(x), HloType::U32);
+        let picks = match self.extremes {
+            Some(extremes) if k <= PICKED && dims[d] > 4 * k && words => {
+                picked(b, x, d, k, largest, extremes)
+            }
+            _ => {
+                let places = b.iota(HloType::S32, &dims, d);
+                let sorted = sorted(b, &[x, places], d, &Less::Key { largest }, false);
+                sorted.iter().map(|v| b.slice_dim(*v, d, 0, k, 1)).collect()
+            }
+        };
+        Some(if inst.shape().array().is_some() { *picks.first()? } else { b.tuple(&picks) })
+    }
+}
+
+/// The best of each row, `k` times: its key, the first place that has it, the element there; then that place is out.
+fn picked(
+    b: &mut Build<'_>,
+    x: HloId,
+    d: usize,
+    k: i64,
+    largest: bool,
+    [least, most]: [CompId; 2],
+) -> Vec<HloId> {
+    let (ty, dims) = (b.ty(x), b.dims(x));
+    let keys = total_key(b, x);
+    let mut keys = b.convert(keys, HloType::S32);
+    if !largest {
+        // The order backwards, without overflow.
+        keys = b.unary(HloOp::Not, keys);
+    }
+    let places = b.iota(HloType::S32, &dims, d);
+    let lowest = b.integer(HloType::S32, i64::from(i32::MIN));
+    let end = b.integer(HloType::S32, dims[d]);
+    let kept: Vec<i64> = (0..d as i64).collect();
+    let mut one = dims.clone();
+    one[d] = 1;
+    let mut alive: Option<HloId> = None;
+    let (mut found_keys, mut found_places) = (Vec::new(), Vec::new());
+    for _ in 0..k {
+        let best = b.reduce(keys, lowest, &[d as i64], most);
+        let wide = b.broadcast(best, &dims, &kept);
+        let mut same = b.compare(Direction::Eq, keys, wide);
+        if let Some(alive) = alive {
+            same = b.binary(HloOp::And, same, alive);
+        }
+        let ends = b.spread(end, &dims);
+        let candidates = b.select(same, places, ends);
+        let place = b.reduce(candidates, end, &[d as i64], least);
+        found_keys.push(b.reshape(best, &one));
+        found_places.push(b.reshape(place, &one));
+        let wide = b.broadcast(place, &dims, &kept);
+        let stays = b.compare(Direction::Ne, places, wide);
+        alive = Some(match alive {
+            Some(alive) => b.binary(HloOp::And, alive, stays),
+            None => stays,
+        });
+        let floor = b.spread(lowest, &dims);
+        keys = b.select(stays, keys, floor);
+    }
+    let mut values = b.concatenate(&found_keys, d);
+    if !largest {
+        values = b.unary(HloOp::Not, values);
+    }
+    let values = from_total_key(b, values, ty);
+    vec![values, b.concatenate(&found_places, d)]
 }
 
 /// How two rows compare.
@@ -37,13 +116,27 @@ impl Expander for Sort<'_> {
     fn wants(&self, inst: HloInst<'_>) -> bool {
         match inst.op {
             HloOp::Sort => inst.called().first().is_some_and(|c| is_elementwise(self.module, *c)),
-            HloOp::TopK => inst
+            HloOp::CustomCall if !matches!(inst.attrs(), Attrs::CustomCall { target, .. } if target == "TopK") => {
+                false
+            }
+            HloOp::TopK | HloOp::CustomCall => inst
                 .operands()
                 .first()
                 .and_then(|o| self.module.inst(*o).shape().array())
                 .is_some_and(|a| key_type(a.ty).is_some() && a.elements() > 0),
             _ => false,
         }
+    }
+
+    fn prepare(&mut self, _old: &HloModule, inst: HloInst<'_>, out: &mut Rebuild) {
+        if inst.op == HloOp::Sort || self.extremes.is_some() {
+            return;
+        }
+        let word = Shape::Array(ArrayShape::new(HloType::S32, []));
+        let both = [word.clone(), word];
+        let least = computation(out, "topk.least", &both, inst, |b, p| b.binary(HloOp::Minimum, p[0], p[1]));
+        let most = computation(out, "topk.most", &both, inst, |b, p| b.binary(HloOp::Maximum, p[0], p[1]));
+        self.extremes = Some([least, most]);
     }
 
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
@@ -55,15 +148,10 @@ impl Expander for Sort<'_> {
                 let sorted = sorted(b, operands, *dimension as usize, &less, alone);
                 Some(if inst.shape().array().is_some() { sorted[0] } else { b.tuple(&sorted) })
             }
-            Attrs::TopK { k, largest } => {
-                let x = operands[0];
-                let dims = b.dims(x);
-                let d = dims.len() - 1;
-                let places = b.iota(HloType::S32, &dims, d);
-                let less = Less::Key { largest: *largest };
-                let sorted = sorted(b, &[x, places], d, &less, false);
-                let first: Vec<HloId> = sorted.iter().map(|v| b.slice_dim(*v, d, 0, *k, 1)).collect();
-                Some(b.tuple(&first))
+            Attrs::TopK { k, largest } => self.top_k(inst, operands[0], *k, *largest, b),
+            Attrs::CustomCall { .. } => {
+                let k = *inst.shape().leaves().first()?.array()?.dims.last()?;
+                self.top_k(inst, operands[0], k, true, b)
             }
             _ => None,
         }

@@ -20,13 +20,18 @@ pub const MAX_INLINED: usize = 2_000_000;
 
 /// The pass.
 pub fn inline_calls(mut module: ResMut<HloModule>, diagnostics: Res<Diagnostics>) {
-    if !module.insts().any(|i| i.op == HloOp::Call) {
+    if !module.insts().any(|i| is_call(i.op)) {
         return;
     }
     match inline(&module) {
         Ok(inlined) => *module = inlined,
         Err(d) => diagnostics.push(d),
     }
+}
+
+/// A fusion is a call of its computation: how its parts run together is for whoever compiles it to decide.
+fn is_call(op: HloOp) -> bool {
+    matches!(op, HloOp::Call | HloOp::Fusion)
 }
 
 /// Inlines every call.
@@ -39,7 +44,7 @@ pub fn inline(old: &HloModule) -> Result<HloModule, Diagnostic> {
     for (index, comp) in old.computations.iter().enumerate().filter(|(c, _)| reached[*c]) {
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
-            if inst.op != HloOp::Call {
+            if !is_call(inst.op) {
                 out.copy(old, id);
                 continue;
             }

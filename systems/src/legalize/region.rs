@@ -135,3 +135,28 @@ pub fn reduces_natively(module: &HloModule, computation: CompId, ty: HloType) ->
         _ => false,
     }
 }
+
+/// Whether halves may be combined in any grouping: every leaf of the root is an operation that combines in any order, or
+/// a choice between the two elements of its own pair.
+pub fn is_associative(module: &HloModule, computation: CompId) -> bool {
+    let comp = module.comp(computation);
+    let root = module.inst(comp.root);
+    let leaves: &[HloId] = if root.op == HloOp::Tuple { root.operands() } else { &[comp.root] };
+    let n = leaves.len();
+    comp.parameters.len() == 2 * n
+        && leaves.iter().enumerate().all(|(k, leaf)| {
+            let leaf = module.inst(*leaf);
+            let mine = [comp.parameters[k], comp.parameters[n + k]];
+            match leaf.op {
+                HloOp::Add
+                | HloOp::Maximum
+                | HloOp::Minimum
+                | HloOp::Multiply
+                | HloOp::And
+                | HloOp::Or
+                | HloOp::Xor => leaf.operands() == mine || leaf.operands().iter().rev().eq(&mine),
+                HloOp::Select => leaf.operands()[1..] == mine || leaf.operands()[1..].iter().rev().eq(&mine),
+                _ => mine.contains(&leaf.id),
+            }
+        })
+}

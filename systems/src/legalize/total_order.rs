@@ -25,3 +25,13 @@ pub fn total_key(b: &mut Build<'_>, x: HloId) -> HloId {
     let negative = b.compare_with(Direction::Lt, raw, 0.0);
     b.select(negative, flipped, raw)
 }
+
+/// The value whose [`total_key`] is `key`.
+pub fn from_total_key(b: &mut Build<'_>, key: HloId, ty: HloType) -> HloId {
+    let Some(bits) = key_type(ty).filter(|_| ty.is_float()) else { return b.convert(key, ty) };
+    let flipped = b.with_int(HloOp::Xor, key, i64::from(i32::MAX));
+    let negative = b.compare_with(Direction::Lt, key, 0.0);
+    let raw = b.select(negative, flipped, key);
+    let raw = b.convert(raw, bits);
+    b.bits_as(raw, ty)
+}

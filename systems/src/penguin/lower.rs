@@ -22,6 +22,9 @@ pub const SBUF_HOME_BYTES: u64 = 16 * 1024;
 /// Longest tensor that an elementwise operation leaves along one partition because an operand stands there, elements.
 pub const LONG_LINE: u64 = 2048;
 
+/// Bytes of a partition that all such tensors together may take: they live long, so what is more goes to DRAM.
+pub const RESIDENT_BYTES: u64 = 64 * 1024;
+
 /// Most bytes of a partition that one tile may take.
 pub const TILE_BYTES: u64 = 48 * 1024;
 
@@ -86,6 +89,8 @@ pub struct Lower<'m> {
     pub unroll_limit: u64,
     /// Whether the PE array transposes exactly.
     pub transposes: bool,
+    /// Bytes of a partition that loop carries and updated tensors take.
+    pub resident: u64,
     /// Instructions lowered so far, a computation that is called twice counted twice.
     pub lowered: usize,
 }
@@ -114,6 +119,7 @@ impl<'m> Lower<'m> {
             induction: seeded_map(),
             unroll_limit: 512,
             transposes: false,
+            resident: 0,
             lowered: 0,
         }
     }
@@ -593,7 +599,10 @@ impl<'m> Lower<'m> {
     pub fn updatable_home(&mut self, ty: HloType, dims: &[u64]) -> Lowered<LocId> {
         let dtype = self.dtype(ty)?;
         let n = dims.iter().product::<u64>().max(1);
-        Ok(if n * dtype.bytes() as u64 <= SBUF_HOME_BYTES {
+        let bytes = n * dtype.bytes() as u64;
+        let room = self.resident + bytes <= RESIDENT_BYTES;
+        Ok(if bytes <= SBUF_HOME_BYTES && room {
+            self.resident += bytes;
             self.new_loc(Space::Sbuf, VarKind::Internal, dtype, 1, n)
         } else {
             self.new_loc(Space::Dram, VarKind::Internal, dtype, 1, n)
