@@ -27,6 +27,10 @@ pub enum NodeKind {
     ScatterRows,
     /// Elementwise operator (`NodeHead::op`), select and convert included.
     Elementwise,
+    /// Two elementwise steps in one record: `NodeScalars::imm` is its row in [`Chains`].
+    Chain,
+    /// Nothing: its work is part of another node.
+    Fused,
     /// Reduction of the innermost `scalars.imm` dimensions of the source.
     Reduce,
     /// One tile of a dot: weights `[K, M]`, moving `[K, N]` into PSUM.
@@ -186,6 +190,29 @@ pub struct TensorCopyDynamic {
     /// Number of offsets of a vector offset; 0 when the offset is a scalar.
     pub indices_in_vector: u32,
 }
+
+/// One step of a chain: an fp32 operator with a constant, in the order of the operands.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub struct ChainStep {
+    pub op: HloOp,
+    pub constant: f32,
+    /// The constant is the left operand.
+    pub reversed: bool,
+}
+
+/// What a [`NodeKind::Chain`] does: steps, then possibly a function.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Chain {
+    /// One or two steps.
+    pub steps: ArrayVec<ChainStep, 2>,
+    /// An elementwise function of the result.
+    pub function: Option<HloOp>,
+}
+
+/// All chains.
+#[derive(Resource, Default)]
+pub struct Chains(pub Vec<Chain>);
 
 /// Payloads of the dynamic copies.
 #[derive(Resource, Default)]

@@ -6,12 +6,13 @@
 //!   number goes left; where none is, a predicated copy puts the NaN back.
 
 use super::emit::{Emit, operand, shape_of};
+use crate::penguin::fuse_elementwise::activation_of;
 use murre_components::dtype::DType;
 use murre_components::engine::EngineId;
 use murre_components::hlo::{Direction, HloOp};
 use murre_components::isa::act::ActFunc;
 use murre_components::isa::alu::{AluOp, IntOp};
-use murre_components::penguin::{NodeHead, NodeOperand};
+use murre_components::penguin::{Chain, NodeHead, NodeOperand};
 
 use crate::staging::Operand;
 
@@ -204,6 +205,29 @@ pub fn elementwise(e: &mut Emit, head: &NodeHead, operands: &[NodeOperand]) -> b
                 _ => false,
             }
         }
+    }
+}
+
+/// Steps with constants in one record, or a function with its scale and bias.
+pub fn chain(e: &mut Emit, c: &Chain, out: &Operand, source: &Operand) -> bool {
+    if let Some(function_op) = c.function {
+        let (Some(code), Some((scale, bias))) = (function(function_op), activation_of(&c.steps)) else {
+            return false;
+        };
+        e.scaled_activation(code, scale, bias, out, source);
+        return true;
+    }
+    let wires: Option<Vec<u8>> = c.steps.iter().map(|s| arithmetic(s.op, 0)).collect();
+    match (wires.as_deref(), c.steps.as_slice()) {
+        (Some([first, second]), [a, b]) => {
+            e.tensor_scalars(
+                [(*first, a.constant, a.reversed), (*second, b.constant, b.reversed)],
+                out,
+                source,
+            );
+            true
+        }
+        _ => false,
     }
 }
 

@@ -74,6 +74,21 @@ impl Emit {
         self.push(row, std::slice::from_ref(out), std::slice::from_ref(a));
     }
 
+    /// `out = (a op0 imm0) op1 imm1`, each step reversed or not; fp32 immediates.
+    pub fn tensor_scalars(&mut self, steps: [(u8, f32, bool); 2], out: &Operand, a: &Operand) {
+        let mut row = self.row(Opcode::TensorScalar, EngineId::Dve);
+        let [(op0, imm0, r0), (op1, imm1, r1)] = steps;
+        row.args = InstArgs {
+            op0,
+            op1,
+            mode: r0 as u8 | (r1 as u8) << 1,
+            imm0: imm0.to_bits(),
+            imm1: imm1.to_bits(),
+            ..Default::default()
+        };
+        self.push(row, std::slice::from_ref(out), std::slice::from_ref(a));
+    }
+
     /// `out = a op imm` on raw bits.
     pub fn tensor_scalar_bits(&mut self, op: u8, imm: u32, out: &Operand, a: &Operand) {
         let mut row = self.row(Opcode::TensorScalar, EngineId::Dve);
@@ -83,10 +98,15 @@ impl Emit {
 
     /// `out = f(a)` on the scalar engine.
     pub fn activation(&mut self, function: u8, out: &Operand, a: &Operand) {
-        let mut row = self.row(Opcode::Activation, EngineId::Activation);
         // The bias is -0, which leaves every value as it is; +0 would turn -0 into +0.
-        let (scale, bias) = (1f32.to_bits(), (-0f32).to_bits());
-        row.args = InstArgs { op0: function, imm0: scale, imm1: bias, ..Default::default() };
+        self.scaled_activation(function, 1.0, -0.0, out, a);
+    }
+
+    /// `out = f(scale * a + bias)` on the scalar engine, product and sum rounded to fp32.
+    pub fn scaled_activation(&mut self, function: u8, scale: f32, bias: f32, out: &Operand, a: &Operand) {
+        let mut row = self.row(Opcode::Activation, EngineId::Activation);
+        row.args =
+            InstArgs { op0: function, imm0: scale.to_bits(), imm1: bias.to_bits(), ..Default::default() };
         self.push(row, std::slice::from_ref(out), std::slice::from_ref(a));
     }
 

@@ -10,7 +10,7 @@
 //!
 //! Facts: `spec/ir.md 2.5`, `spec/isa_compute.md 12.3`, D16.
 
-use super::elementwise::elementwise;
+use super::elementwise::{chain, elementwise};
 use super::emit::{Emit, operand, shape_of};
 use crate::staging::{Operand, Staging};
 use bevy_ecs::prelude::*;
@@ -44,11 +44,13 @@ pub fn select_instructions(world: &mut World) {
         let mut nodes = world.query::<(&NodeHead, &NodeOperands, &NodeScalars)>();
         let (heads, ranges, scalars) = crate::columns!(nodes, world);
         let pool = world.resource::<OperandPool>();
+        let none = Chains::default();
+        let chains = world.get_resource::<Chains>().unwrap_or(&none);
         let diagnostics = world.resource::<Diagnostics>();
         for ((head, range), scalars) in heads.iter().zip(ranges).zip(scalars) {
             let operands = &pool.0[range.first as usize..(range.first + range.count) as usize];
             emit.hlo = head.hlo;
-            if !node(&mut emit, head, operands, scalars, &mut axes, &mut pending) {
+            if !node(&mut emit, head, operands, scalars, &mut axes, &mut pending, chains) {
                 diagnostics.push(
                     Diagnostic::error(
                         &LOWER_UNSUPPORTED_OP,
@@ -78,10 +80,16 @@ fn node(
     scalars: &NodeScalars,
     axes: &mut [AxisHead],
     pending: &mut PendingDynamic,
+    chains: &Chains,
 ) -> bool {
     let access = |k: usize| operands.get(k).and_then(|o| o.access()).map(operand);
     match head.kind {
         NodeKind::Elementwise => elementwise(e, head, operands),
+        NodeKind::Fused => true,
+        NodeKind::Chain => match (access(0), access(1), chains.0.get(scalars.imm as usize)) {
+            (Some(out), Some(source), Some(c)) => chain(e, c, &out, &source),
+            _ => false,
+        },
         NodeKind::Copy => {
             let (Some(out), Some(source)) = (access(0), access(1)) else { return false };
             let mut row = InstRow::new(Opcode::DmaCopy, EngineId::Dma, head.hlo);

@@ -38,6 +38,11 @@ impl NarrowTypes<'_> {
 impl Expander for NarrowTypes<'_> {
     fn wants(&self, inst: HloInst<'_>) -> bool {
         use HloOp::*;
+        if let (Iota, Attrs::Iota { dimension }, Some(s)) = (inst.op, inst.attrs(), inst.shape().array()) {
+            // Positions past the type wrap.
+            let narrow = matches!(s.ty, HloType::S8 | HloType::U8 | HloType::S16 | HloType::U16);
+            return narrow && s.dims[*dimension as usize] > 1 << (s.ty.bits() - 1);
+        }
         if !is_pointwise(inst.op) {
             return false;
         }
@@ -58,6 +63,10 @@ impl Expander for NarrowTypes<'_> {
     }
 
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
+        if let (Attrs::Iota { dimension }, Some(s)) = (inst.attrs(), inst.shape().array()) {
+            let wide = b.iota(HloType::S32, &s.dims, *dimension as usize);
+            return Some(b.convert(wide, s.ty));
+        }
         let ty = self.decides(inst)?;
         let result = inst.shape().array()?.ty;
         if inst.op == HloOp::Convert {

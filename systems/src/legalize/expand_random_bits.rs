@@ -25,9 +25,7 @@ impl Expander for RandomBits {
         let Shape::Tuple(parts) = inst.shape() else { return false };
         inst.op == HloOp::RngBitGenerator
             && parts.len() == 2
-            && parts[1].array().is_some_and(|a| {
-                a.elements() > 0 && a.elements() < 1 << 31 && a.ty.is_unsigned_int() && a.ty.bits() >= 8
-            })
+            && parts[1].array().is_some_and(|a| a.elements() < 1 << 31 && a.ty.is_int() && a.ty.bits() >= 8)
             && parts[0]
                 .array()
                 .is_some_and(|a| a.ty == HloType::U64 && a.rank() == 1 && matches!(a.dims[0], 2 | 3))
@@ -38,6 +36,10 @@ impl Expander for RandomBits {
             return None;
         };
         let out = parts.get(1)?.array()?;
+        if out.elements() == 0 {
+            let none = b.full(out.ty, &out.dims, 0.0);
+            return Some(b.tuple(&[operands[0], none]));
+        }
         let words = b.dims(operands[0])[0];
         // The state as 32-bit words, low before high.
         let raw = b.op(HloOp::BitcastConvert, WORD, &[words, 2], &[operands[0]], Attrs::None);
@@ -76,17 +78,17 @@ fn counted(b: &mut Build<'_>, low: HloId, high: HloId, i: HloId) -> [HloId; 2] {
 }
 
 /// The words of a 64-bit result: a new last dimension of two becomes one element.
-fn paired(b: &mut Build<'_>, low: HloId, high: HloId, dims: &[i64]) -> HloId {
+fn paired(b: &mut Build<'_>, low: HloId, high: HloId, ty: HloType, dims: &[i64]) -> HloId {
     let mut halves = dims.to_vec();
     halves.push(1);
     let parts = [b.reshape(low, &halves), b.reshape(high, &halves)];
     let both = b.concatenate(&parts, dims.len());
-    b.op(HloOp::BitcastConvert, HloType::U64, dims, &[both], Attrs::None)
+    b.op(HloOp::BitcastConvert, ty, dims, &[both], Attrs::None)
 }
 
 fn three_fry(b: &mut Build<'_>, state: &[HloId], ty: HloType, dims: &[i64]) -> (HloId, Vec<HloId>) {
     const ROTATIONS: [[i64; 4]; 2] = [[13, 15, 26, 6], [17, 29, 16, 24]];
-    let wide = ty == HloType::U64;
+    let wide = ty.bits() == 64;
     // Of 32-bit results the two words of a counter are neighbours along the first even dimension, or the longest one.
     let even = dims.iter().position(|d| d % 2 == 0);
     let longest = (0..dims.len()).rev().max_by_key(|d| dims[*d]);
@@ -117,7 +119,7 @@ fn three_fry(b: &mut Build<'_>, state: &[HloId], ty: HloType, dims: &[i64]) -> (
         y = b.with_int(HloOp::Add, y, round as i64 + 1);
     }
     let bits = match split {
-        _ if wide => paired(b, x, y, dims),
+        _ if wide => paired(b, x, y, ty, dims),
         None => b.convert(x, ty),
         Some(d) => {
             let mut stacked = half.clone();
@@ -158,7 +160,7 @@ fn product(b: &mut Build<'_>, x: HloId, by: u32) -> [HloId; 2] {
 
 fn philox(b: &mut Build<'_>, state: &[HloId], ty: HloType, dims: &[i64]) -> (HloId, Vec<HloId>) {
     let n: i64 = dims.iter().product();
-    let wanted = if ty == HloType::U64 { 2 * n } else { n };
+    let wanted = if ty.bits() == 64 { 2 * n } else { n };
     let blocks = (wanted + 3) / 4;
     // A state of two words has the key in the counter's upper half too.
     let upper = if state.len() > 4 { [state[4], state[5]] } else { [state[0], state[1]] };
@@ -188,9 +190,9 @@ fn philox(b: &mut Build<'_>, state: &[HloId], ty: HloType, dims: &[i64]) -> (Hlo
     let all = b.concatenate(&columns, 1);
     let all = b.reshape(all, &[blocks * 4]);
     let cut = b.slice_dim(all, 0, 0, wanted, 1);
-    let bits = if ty == HloType::U64 {
+    let bits = if ty.bits() == 64 {
         let pairs = b.reshape(cut, &[n, 2]);
-        let words = b.op(HloOp::BitcastConvert, HloType::U64, &[n], &[pairs], Attrs::None);
+        let words = b.op(HloOp::BitcastConvert, ty, &[n], &[pairs], Attrs::None);
         b.reshape(words, dims)
     } else {
         let shaped = b.reshape(cut, dims);

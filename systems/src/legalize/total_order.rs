@@ -10,6 +10,7 @@ pub fn key_type(ty: HloType) -> Option<HloType> {
     match ty {
         HloType::F32 => Some(HloType::S32),
         HloType::Bf16 | HloType::F16 => Some(HloType::S16),
+        HloType::F8E4M3Fn | HloType::F8E5M2 => Some(HloType::S8),
         HloType::S32 | HloType::U32 | HloType::S16 | HloType::U16 | HloType::S8 | HloType::U8 => Some(ty),
         _ => None,
     }

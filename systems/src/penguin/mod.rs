@@ -10,6 +10,7 @@ pub mod dot_rows;
 pub mod dot_tiles;
 pub mod dynamic;
 pub mod elementwise;
+pub mod fuse_elementwise;
 pub mod indexed;
 pub mod iota;
 pub mod leaf;
@@ -37,5 +38,11 @@ pub static PASSES: &[Pass] = &[
         lower_hlo,
         "HLO operations become nodes on homes; offsets are clamped",
         "spec/ir.md 2"
+    ),
+    pass!(
+        Stage::Penguin,
+        fuse_elementwise,
+        "two steps with constants, or steps and a function, become one record",
+        "spec/isa_compute.md 4.1, 5.1"
     ),
 ];

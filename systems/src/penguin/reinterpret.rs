@@ -41,7 +41,7 @@ impl Lower<'_> {
         let whole = v.dims[outer].1 == 1
             && v.offset % ratio == 0
             && v.dims[..outer].iter().all(|(n, s)| *n <= 1 || s % ratio == 0)
-            && self.part_elems(&v) % ratio as u64 == 0;
+            && self.part_elems(&v).is_multiple_of(ratio as u64);
         let v = if whole {
             v
         } else {
