@@ -1,6 +1,17 @@
-//! Stage `dynamic_shape`: run-time indices become scalars; what still has a run-time extent is refused.
+//! Stage `dynamic_shape`: run-time indices become scalars; arrays with run-time extents become arrays at their bounds, with
+//! sizes beside them. HLO before and HLO after.
+//!
+//! [`rewrite`] carries sizes through the module, [`rules`] infers and pads, [`rebuilt`] and [`reshape`] move what hangs on a
+//! size, [`boundary`] says what the host has to give and to cut.
 
-pub mod refuse_dynamic_extents;
+pub mod boundary;
+pub mod pad_dynamic_dimensions;
+mod padding;
+mod rebuilt;
+mod reshape;
+mod rewrite;
+mod rules;
+pub mod sizes;
 pub mod split_dynamic_indices;
 
 use crate::pass;
@@ -16,8 +27,8 @@ pub static PASSES: &[Pass] = &[
     ),
     pass!(
         Stage::DynamicShape,
-        refuse_dynamic_extents,
-        "dimensions with a run-time extent are named and refused",
-        "spec/ir.md 1.1"
+        pad_dynamic_dimensions,
+        "arrays with run-time extents go to their bounds, sizes and neutral elements beside them",
+        "spec/dynamic_shapes.md"
     ),
 ];
