@@ -2,9 +2,8 @@
 //! sizes beside them. HLO before and HLO after.
 //!
 //! [`rewrite`] carries sizes through the module, [`rules`] infers and pads, [`rebuilt`] and [`reshape`] move what hangs on a
-//! size, [`boundary`] says what the host has to give and to cut.
+//! size. What the host has to give and to cut is the `Extents` resource.
 
-pub mod boundary;
 pub mod pad_dynamic_dimensions;
 mod padding;
 mod rebuilt;

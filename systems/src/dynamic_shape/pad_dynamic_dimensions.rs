@@ -2,7 +2,7 @@
 //! their own, and neutral elements stand where an operation would read behind a size.
 //!
 //! In: the module as read. Out: a module without dynamic dimensions, calls inlined where there were any; the
-//! [`Boundary`](super::boundary::Boundary) resource; or a diagnostic for each instruction that has no rule.
+//! `Extents` resource; or a diagnostic for each instruction that has no rule.
 //! Facts: `spec/dynamic_shapes.md`, `spec/ir.md 1`.
 //!
 //! ```text
@@ -10,7 +10,6 @@
 //! ->  live = iota < n    p = select(live, x, broadcast(z))    s = f32[] reduce(p, z)
 //! ```
 
-use super::boundary::Boundary;
 use super::rewrite::{needed, rewrite};
 use crate::legalize::inline_calls::inline;
 use crate::simplify::eliminate_dead_code::prune;
@@ -22,7 +21,6 @@ use murre_components::hlo::{HloModule, HloOp};
 pub fn pad_dynamic_dimensions(world: &mut World) {
     let Some(module) = world.get_resource::<HloModule>() else { return };
     if module.entry.is_none() || !needed(module) {
-        world.insert_resource(Boundary::default());
         return;
     }
     let inlined = match module.insts().any(|i| i.op == HloOp::Call) {
@@ -31,9 +29,9 @@ pub fn pad_dynamic_dimensions(world: &mut World) {
     };
     // What nothing needs must not be refused.
     match inlined.and_then(|m| rewrite(&prune(&m))) {
-        Ok((module, boundary)) => {
+        Ok((module, extents)) => {
             world.insert_resource(module);
-            world.insert_resource(boundary);
+            world.insert_resource(extents);
         }
         Err(faults) => {
             let sink = world.resource::<Diagnostics>();

@@ -5,10 +5,9 @@
 //! A computation whose parameter has dynamic dimensions takes `(parameter, size ...)` instead, and one whose result has
 //! some gives `(result, size ...)`. Where a check can fail inside, number and size of the first failure travel too.
 
-use super::boundary::{Boundary, Leaf};
 use super::rebuilt::{comparator, sorts_dynamic};
 use super::rules::{Op, Refusal, constant_of, rule};
-use super::sizes::{Known, Place, Sizes, at_bounds, dynamic_places, is_dynamic};
+use super::sizes::{Check, Known, Place, Sizes, at_bounds, dynamic_places, is_dynamic};
 use crate::legalize::build::{Build, computation};
 use crate::legalize::rebuild::Rebuild;
 use murre_components::diag::codes::lower::LOWER_DYNAMIC_SHAPE;
@@ -16,6 +15,7 @@ use murre_components::diag::{Diagnostic, Span};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloModule, HloOp, Shape};
 use murre_components::ids::{CompId, HloId};
+use murre_components::program::{Extent, Extents, SizeCheck};
 
 /// How a computation is called: which sizes it is given and gives, and whether failures travel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -40,7 +40,7 @@ pub fn needed(module: &HloModule) -> bool {
 }
 
 /// The module at its bounds and what its boundary is, or all that has no rule.
-pub fn rewrite(old: &HloModule) -> Result<(HloModule, Boundary), Vec<Diagnostic>> {
+pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents), Vec<Diagnostic>> {
     let mut r = Rewrite {
         old,
         out: Rebuild::new(old),
@@ -48,7 +48,7 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Boundary), Vec<Diagnostic>
         faulty: faulty(old),
         written: vec![Vec::new(); old.computations.len()],
         refusals: Vec::new(),
-        boundary: Boundary::default(),
+        extents: Extents::default(),
     };
     r.out.module.extra.retain(|(key, _)| key != "entry_computation_layout");
     let forms = r.forms();
@@ -69,8 +69,13 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Boundary), Vec<Diagnostic>
     if !r.refusals.is_empty() {
         return Err(r.refusals);
     }
-    r.boundary.checks = r.known.checks.iter().map(|c| (*c, old.inst(c.inst).name().to_owned())).collect();
-    Ok((r.out.module, r.boundary))
+    let check = |c: &Check| SizeCheck {
+        instruction: old.inst(c.inst).name().to_owned(),
+        dimension: c.dimension as u32,
+        bound: c.bound.max(0) as u64,
+    };
+    r.extents.checks = r.known.checks.iter().map(check).collect();
+    Ok((r.out.module, r.extents))
 }
 
 /// Which computations hold a check that a run can fail, themselves or in what they call.
@@ -91,6 +96,11 @@ fn faulty(old: &HloModule) -> Vec<bool> {
     faulty
 }
 
+/// How many arrays stand before a leaf.
+fn array_number(leaves: &[&Shape], leaf: usize) -> u32 {
+    leaves.iter().take(leaf).filter(|s| s.array().is_some()).count() as u32
+}
+
 struct Rewrite<'m> {
     old: &'m HloModule,
     out: Rebuild,
@@ -99,7 +109,7 @@ struct Rewrite<'m> {
     /// By old computation: what was written for it.
     written: Vec<Vec<(Form, CompId)>>,
     refusals: Vec<Diagnostic>,
-    boundary: Boundary,
+    extents: Extents,
 }
 
 impl<'m> Rewrite<'m> {
@@ -482,9 +492,10 @@ impl<'m> Rewrite<'m> {
                 self.known.within.insert(size, bound);
                 sizes[leaf][d] = Some(size);
                 parameters.push(size);
-                self.boundary.inputs.push(Leaf { array: first + leaf, dimension: d });
+                let array = array_number(&leaves, leaf);
+                self.extents.inputs.push(Extent { array: first + array, dimension: d as u32 });
             }
-            first += leaves.iter().filter(|s| s.array().is_some()).count();
+            first += array_number(&leaves, leaves.len());
             self.known.sizes[id.index()] = sizes;
         }
         if self.faulty[c.index()] {
@@ -500,7 +511,7 @@ impl<'m> Rewrite<'m> {
     fn entry_root(&mut self, root: HloId) -> HloId {
         let old = self.old;
         let inst = old.inst(root);
-        let places = dynamic_places(inst.shape());
+        let (places, leaves) = (dynamic_places(inst.shape()), inst.shape().leaves());
         let fails = self.known.fault.filter(|_| !self.known.checks.is_empty());
         let value = self.out.moved[root.index()];
         if places.is_empty() && fails.is_none() {
@@ -518,12 +529,13 @@ impl<'m> Rewrite<'m> {
         for place in places {
             if let Some(size) = self.known.at(root, place) {
                 all.push(size);
-                self.boundary.outputs.push(Leaf { array: place.0, dimension: place.1 });
+                let array = array_number(&leaves, place.0);
+                self.extents.outputs.push(Extent { array, dimension: place.1 as u32 });
             }
         }
         if let Some((site, size)) = fails {
             all.extend([site, size]);
-            self.boundary.reports = true;
+            self.extents.reports = true;
         }
         b.tuple(&all)
     }

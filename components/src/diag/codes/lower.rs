@@ -8,7 +8,7 @@ codes! {
     LOWER_TILE = "MUR0403", "a tensor is too large for one tile";
     LOWER_LAYOUT = "MUR0404", "no access pattern can say this copy";
     LOWER_DIVISOR = "MUR0405", "registers divide and shift by constants only";
-    LOWER_DYNAMIC_SHAPE = "MUR0406", "a dimension has a run-time extent";
+    LOWER_DYNAMIC_SHAPE = "MUR0406", "a run-time extent has no rule";
     LOWER_LOOP_RULE = "MUR0407", "a loop breaks a rule of its kind";
     LOWER_RECURSION = "MUR0408", "computations call each other without end";
     DMA_LEVEL_OFF = "MUR0430", "a dynamic DMA needs a DGE level that is off";
