@@ -4,8 +4,8 @@
 //! look rows up without asking again.
 
 use murre_components::diag::{Diagnostic, codes::artifact as codes};
-use murre_components::engine::MAX_QUEUES;
 use murre_components::dtype::HloType;
+use murre_components::engine::MAX_QUEUES;
 use murre_components::program::{Program, Symbol, VarKind};
 
 /// The first index of `program` that points outside its table, if any.

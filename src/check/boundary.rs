@@ -5,7 +5,7 @@
 use crate::array::HostArray;
 use murre_components::diag::{Diagnostic, codes::sim as codes};
 use murre_components::hlo::ArrayShape;
-use murre_components::program::{Extent, Program, Symbol};
+use murre_components::program::{Extent, Extents, Program, Symbol};
 
 /// Shapes of the visible inputs, as the host sees them.
 pub fn input_shapes(program: &Program) -> Vec<ArrayShape> {
@@ -43,7 +43,7 @@ pub fn to_device(program: &Program, inputs: &[HostArray]) -> Result<Vec<Vec<u8>>
         match array.clone().conform(shape, &format!("input {k}")) {
             Ok(array) if shape.has_dynamic() => {
                 let bounds: Vec<u64> = shape.dims.iter().map(|d| (*d).max(0) as u64).collect();
-                bytes.push(recast(&array.data, array.ty.bytes(), &array.dims, &bounds));
+                bytes.push(resized(&array, &bounds).data);
             }
             Ok(array) => bytes.push(array.data),
             Err(fault) => faults.push(fault.ordered(k as u32)),
@@ -68,38 +68,52 @@ fn scalar(bytes: Option<&Vec<u8>>) -> i32 {
 /// The visible outputs at their extents; a failed check of a size is a fault.
 #[allow(clippy::result_large_err)] // one diagnostic a run
 pub fn to_host(program: &Program, outputs: Vec<Vec<u8>>) -> Result<Vec<HostArray>, Diagnostic> {
-    let visible: Vec<&Symbol> = program.visible_outputs().collect();
-    let hidden = outputs.get(visible.len()..).unwrap_or_default();
+    let hidden = outputs.get(program.visible_outputs().count()..).unwrap_or_default();
     let extents = &program.extents.outputs;
     if program.extents.reports {
         let failed = scalar(hidden.get(extents.len()));
         if failed != 0 {
             let size = scalar(hidden.get(extents.len() + 1));
             let fault = |what: String| Diagnostic::error(&codes::SIM_SIZE, what).found(size.to_string());
-            let check = usize::try_from(failed).ok().and_then(|k| program.extents.checks.get(k.checked_sub(1)?));
+            let check =
+                usize::try_from(failed).ok().and_then(|k| program.extents.checks.get(k.checked_sub(1)?));
             return Err(match check {
                 None => fault(format!("check {failed} of a run-time size failed")),
-                Some(c) => fault(format!("{} gives dimension {} the size {size}", c.instruction, c.dimension))
-                    .on(&c.instruction)
-                    .expected(format!("a size from 0 to {}", c.bound)),
+                Some(c) => {
+                    fault(format!("{} gives dimension {} the size {size}", c.instruction, c.dimension))
+                        .on(&c.instruction)
+                        .expected(format!("a size from 0 to {}", c.bound))
+                }
             });
         }
     }
-    let mut arrays = Vec::with_capacity(visible.len());
-    for (k, (symbol, data)) in visible.into_iter().zip(&outputs).enumerate() {
-        let mut dims = symbol.dims.clone();
-        for (e, size) in extents.iter().zip(hidden).filter(|(e, _)| e.array as usize == k) {
+    let arrays = program.outputs().zip(outputs);
+    let arrays = arrays.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect();
+    Ok(visible(arrays, &program.extents))
+}
+
+/// Of all results of a program or of a rewritten module: those that the host sees, at their extents.
+pub fn visible(mut results: Vec<HostArray>, extents: &Extents) -> Vec<HostArray> {
+    let hidden = results.split_off(results.len().saturating_sub(extents.hidden_outputs()));
+    for (k, array) in results.iter_mut().enumerate() {
+        let mut dims = array.dims.clone();
+        for (e, size) in extents.outputs.iter().zip(&hidden).filter(|(e, _)| e.array as usize == k) {
             if let Some(d) = dims.get_mut(e.dimension as usize) {
-                *d = (scalar(Some(size)).max(0) as u64).min(*d);
+                *d = (scalar(Some(&size.data)).max(0) as u64).min(*d);
             }
         }
-        let data = match dims == symbol.dims {
-            true => data.clone(),
-            false => recast(data, symbol.ty.bytes(), &symbol.dims, &dims),
-        };
-        arrays.push(HostArray { ty: symbol.ty, dims, data });
+        *array = resized(array, &dims);
     }
-    Ok(arrays)
+    results
+}
+
+/// The array with other extents: what both have stays in its place, the rest is zero.
+pub fn resized(array: &HostArray, dims: &[u64]) -> HostArray {
+    let data = match dims == array.dims {
+        true => array.data.clone(),
+        false => recast(&array.data, array.ty.bytes(), &array.dims, dims),
+    };
+    HostArray { ty: array.ty, dims: dims.to_vec(), data }
 }
 
 /// The row-major elements of extents `from` in an array of extents `into`: what both have is copied, the rest is zero.

@@ -3,12 +3,12 @@
 
 use murre::array::HostArray;
 use murre::array::compare::{Tolerance, compare};
+use murre::check::simulate_traced;
 use murre::components::diag::Diagnostic;
 use murre::components::dtype::HloType;
 use murre::components::engine::Target;
 use murre::components::hlo::{HloModule, Shape};
 use murre::components::program::Program;
-use murre::check::simulate_traced;
 use murre::sim::SimOptions;
 use murre::systems::{CompileOptions, compile};
 

@@ -165,14 +165,12 @@ pub fn indexed_shape(
     if !run || d0.num != s0.num || d0.num == 0 || d1.num == 0 {
         return None;
     }
-    let row = CopyDim {
-        num: d0.num,
-        src: step_of(s0.step, src.0, src.2),
-        dst: step_of(d0.step, dst.0, dst.2),
-    };
+    let row =
+        CopyDim { num: d0.num, src: step_of(s0.step, src.0, src.2), dst: step_of(d0.step, dst.0, dst.2) };
     let (src_bytes, dst_bytes) = (src.0.dtype.bytes(), dst.0.dtype.bytes());
     let shape = CopyShape { dims: ArrayVec::from_iter([row]), run: d1.num, src_bytes, dst_bytes };
-    (shape.run <= shape.max_run() && row.src.fits() && row.dst.fits() && row.num <= MAX_INDICES).then_some(shape)
+    (shape.run <= shape.max_run() && row.src.fits() && row.dst.fits() && row.num <= MAX_INDICES)
+        .then_some(shape)
 }
 
 /// Offsets that one record takes (`spec/isa.md 4.4`).

@@ -107,7 +107,8 @@ fn reverse(op: &Op<'_, '_>, list: &[i64], b: &mut Build<'_>, known: &mut Known) 
 fn dynamic_update_slice(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     let (mut sizes, base, part) = (op.sizes[0].clone(), op.bounds(0), op.bounds(1));
     let mut update = op.x[1];
-    let within: Vec<usize> = (0..part.len()).filter(|d| op.size(1, *d).is_some() && part[*d] < base[*d]).collect();
+    let within: Vec<usize> =
+        (0..part.len()).filter(|d| op.size(1, *d).is_some() && part[*d] < base[*d]).collect();
     if !within.is_empty() {
         // Behind the update's size stays what was there.
         let ty = b.ty(update);
@@ -156,7 +157,8 @@ pub fn comparator(out: &mut Rebuild, name: &str, compare: CompId, like: HloInst<
     }
     let at = |id: HloId| here[(id.0 - inner.instructions.first) as usize];
     let mut parameters: Vec<HloId> = inner.parameters.iter().map(|p| at(*p)).collect();
-    let shape = out.module.intern_shape(Shape::Array(murre_components::hlo::ArrayShape::new(HloType::S32, [])));
+    let shape =
+        out.module.intern_shape(Shape::Array(murre_components::hlo::ArrayShape::new(HloType::S32, [])));
     for side in ["lhs", "rhs"] {
         let attrs = out.module.intern_attrs(Attrs::Parameter { number: parameters.len() as u32 });
         let title = format!("{}.live_{side}", like.name());

@@ -71,7 +71,9 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         if group.from.len() == 1 && group.into.len() == 1 {
             continue;
         }
-        let later = |dims: &[usize], size: &dyn Fn(usize) -> Option<HloId>| dims.iter().skip(1).any(|d| size(*d).is_some());
+        let later = |dims: &[usize], size: &dyn Fn(usize) -> Option<HloId>| {
+            dims.iter().skip(1).any(|d| size(*d).is_some())
+        };
         let joins = group.from.len() > 1 && later(&group.from, &|d| op.size(0, d));
         let splits = group.into.len() > 1 && later(&group.into, &|d| sizes[d]);
         let before: i64 = from[..group.from[0]].iter().product();
@@ -79,7 +81,8 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         let after: i64 = from.iter().product::<i64>() / (before * within);
         let parts = [before, within, after];
         if joins {
-            let own: Vec<(i64, Option<HloId>)> = group.from.iter().map(|d| (from[*d], op.size(0, *d))).collect();
+            let own: Vec<(i64, Option<HloId>)> =
+                group.from.iter().map(|d| (from[*d], op.size(0, *d))).collect();
             let Some(index) = joining(b, known, &own) else {
                 return refuse(group.from[0], "the sum that counts live elements was not written");
             };
@@ -278,10 +281,9 @@ mod tests {
         assert_eq!(groups(&[4, 6], &[24]), [group(&[0, 1], &[0])]);
         assert_eq!(groups(&[4, 1, 6], &[4, 6, 1]), [group(&[0], &[0]), group(&[2], &[1])]);
         assert_eq!(groups(&[4, 6], &[8, 3]), [group(&[0, 1], &[0, 1])]);
-        assert_eq!(groups(&[2, 12, 5], &[2, 3, 4, 5]), [
-            group(&[0], &[0]),
-            group(&[1], &[1, 2]),
-            group(&[2], &[3])
-        ]);
+        assert_eq!(
+            groups(&[2, 12, 5], &[2, 3, 4, 5]),
+            [group(&[0], &[0]), group(&[1], &[1, 2]), group(&[2], &[3])]
+        );
     }
 }

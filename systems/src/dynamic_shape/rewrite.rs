@@ -52,7 +52,8 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents), Vec<Diagnostic>>
     };
     r.out.module.extra.retain(|(key, _)| key != "entry_computation_layout");
     let forms = r.forms();
-    let reshapes = |i: HloInst<'_>| matches!(i.op, HloOp::Reshape | HloOp::DynamicReshape) && is_dynamic(i.shape());
+    let reshapes =
+        |i: HloInst<'_>| matches!(i.op, HloOp::Reshape | HloOp::DynamicReshape) && is_dynamic(i.shape());
     if let Some(like) = old.insts().find(|i| reshapes(*i)) {
         let scalar = Shape::Array(ArrayShape::new(HloType::S32, []));
         let name = r.title("dynamic.sum");
@@ -85,7 +86,9 @@ fn faulty(old: &HloModule) -> Vec<bool> {
         faulty[c] = comp.instructions.iter().any(|id| {
             let inst = old.inst(id);
             match inst.op {
-                HloOp::SetDimensionSize => inst.operands().get(1).is_none_or(|n| constant_of(old, *n).is_none()),
+                HloOp::SetDimensionSize => {
+                    inst.operands().get(1).is_none_or(|n| constant_of(old, *n).is_none())
+                }
                 HloOp::DynamicReshape => true,
                 HloOp::While => inst.called().first().is_some_and(|b| faulty[b.index()]),
                 HloOp::Conditional => inst.called().iter().any(|b| faulty[b.index()]),
@@ -185,13 +188,16 @@ impl<'m> Rewrite<'m> {
             Some(d) => format!("{}, dimension {d}: {}", inst.name(), refusal.reason),
             None => format!("{}: {}", inst.name(), refusal.reason),
         };
-        let mut fault = Diagnostic::error(&LOWER_DYNAMIC_SHAPE, what).on(inst.name()).from_source(inst.source());
+        let mut fault =
+            Diagnostic::error(&LOWER_DYNAMIC_SHAPE, what).on(inst.name()).from_source(inst.source());
         if let Some((line, column)) = inst.text_place() {
             fault = fault.at(Span { line, column });
         }
-        let shapes: Vec<String> = inst.operands().iter().map(|o| self.old.inst(*o).shape().to_string()).collect();
+        let shapes: Vec<String> =
+            inst.operands().iter().map(|o| self.old.inst(*o).shape().to_string()).collect();
         let found = format!("{} from ({})", inst.shape(), shapes.join(", "));
-        let fault = fault.found(found).help("give it static extents, or evaluate the module with `murre eval`");
+        let fault =
+            fault.found(found).help("give it static extents, or evaluate the module with `murre eval`");
         // A computation may be written in several forms.
         if !self.refusals.iter().any(|f| f.message == fault.message && f.instruction == fault.instruction) {
             self.refusals.push(fault.ordered(inst.id.0));
@@ -346,7 +352,14 @@ impl<'m> Rewrite<'m> {
     }
 
     /// `value` with its sizes at `places` and the failure so far.
-    fn wrapped(&mut self, like: HloInst<'m>, tag: &'static str, from: HloId, value: HloId, form: (&[Place], bool)) -> HloId {
+    fn wrapped(
+        &mut self,
+        like: HloInst<'m>,
+        tag: &'static str,
+        from: HloId,
+        value: HloId,
+        form: (&[Place], bool),
+    ) -> HloId {
         let (places, faults) = form;
         if places.is_empty() && !faults {
             return value;
@@ -385,7 +398,14 @@ impl<'m> Rewrite<'m> {
     }
 
     /// Takes apart what was wrapped: the value; sizes and failure become those of `of`.
-    fn unwrapped(&mut self, of: HloInst<'m>, tag: &'static str, whole: HloId, places: &[Place], faults: bool) -> HloId {
+    fn unwrapped(
+        &mut self,
+        of: HloInst<'m>,
+        tag: &'static str,
+        whole: HloId,
+        places: &[Place],
+        faults: bool,
+    ) -> HloId {
         self.known.sizes[of.id.index()].clear();
         if places.is_empty() && !faults {
             return whole;
@@ -425,7 +445,13 @@ impl<'m> Rewrite<'m> {
     }
 
     fn root(&mut self, id: HloId, value: HloId, form: &Form) -> HloId {
-        self.wrapped(self.old.inst(id), "result", id, value, (&form.returned, form.faults && !self.is_condition(id)))
+        self.wrapped(
+            self.old.inst(id),
+            "result",
+            id,
+            value,
+            (&form.returned, form.faults && !self.is_condition(id)),
+        )
     }
 
     /// A loop's condition gives a `pred[]` and nothing else.
@@ -448,7 +474,8 @@ impl<'m> Rewrite<'m> {
         if loops && let [_, condition] = inst.called() {
             let own = old.comp(*condition).parameters.first().map(|p| dynamic_places(old.inst(*p).shape()));
             if own.as_ref() != Some(&forms[0].given) {
-                let reason = "the condition's parameter has other dynamic dimensions than the body's".to_owned();
+                let reason =
+                    "the condition's parameter has other dynamic dimensions than the body's".to_owned();
                 return Err(Refusal { dimension: None, reason });
             }
         }
@@ -456,7 +483,9 @@ impl<'m> Rewrite<'m> {
         for (c, form) in inst.called().iter().zip(forms) {
             match self.callee(*c, form) {
                 Some(c) => called.push(c),
-                None => return Err(Refusal { dimension: None, reason: "what it calls was not written".into() }),
+                None => {
+                    return Err(Refusal { dimension: None, reason: "what it calls was not written".into() });
+                }
             }
         }
         let (places, faults) = forms.first().map_or((Vec::new(), false), |f| (f.returned.clone(), f.faults));

@@ -97,7 +97,18 @@ pub fn is_elementwise(op: HloOp) -> bool {
     is_pointwise(op)
         || matches!(
             op,
-            Acos | Acosh | Asin | Asinh | Atanh | Complex | Cosh | Imag | Map | Mulhi | Real | Sinh | StochasticConvert
+            Acos | Acosh
+                | Asin
+                | Asinh
+                | Atanh
+                | Complex
+                | Cosh
+                | Imag
+                | Map
+                | Mulhi
+                | Real
+                | Sinh
+                | StochasticConvert
         )
 }
 
@@ -165,7 +176,10 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
             let mut sizes = Sizes::new();
             for (d, n) in cut.iter().enumerate() {
                 if op.size(0, d).is_some() && *n != 1 && *n != op.bounds(0)[d] {
-                    return refuse(d, "a dynamic-slice takes part of a dimension whose extent is a run-time value");
+                    return refuse(
+                        d,
+                        "a dynamic-slice takes part of a dimension whose extent is a run-time value",
+                    );
                 }
                 sizes.push(op.size(0, d).filter(|_| *n == op.bounds(0)[d]));
             }
@@ -187,7 +201,9 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         }
         (Concatenate | Reverse | DynamicUpdateSlice | Sort, _) => super::rebuilt::rule(op, b, known),
         (Reshape | DynamicReshape, _) => super::reshape::rule(op, b, known),
-        (CustomCall, Attrs::CustomCall { target, .. }) if target == "Sharding" => op.same(b, op.sizes[0].clone()),
+        (CustomCall, Attrs::CustomCall { target, .. }) if target == "Sharding" => {
+            op.same(b, op.sizes[0].clone())
+        }
         (other, _) => {
             let sized = (0..op.sizes.len()).find_map(|k| op.first_sized(k));
             refuse(sized, format!("{} has no rule for run-time extents", other.name()))
@@ -375,8 +391,9 @@ fn gather(op: &Op<'_, '_>, b: &mut Build<'_>) -> Ruled {
     let Attrs::Gather(g) = op.inst.attrs() else { return op.same(b, Vec::new()) };
     let rank = op.shape().map_or(0, ArrayShape::rank);
     let mut sizes = vec![None; rank];
-    let dropped =
-        |d: usize| g.collapsed_slice_dims.contains(&(d as i64)) || g.operand_batching_dims.contains(&(d as i64));
+    let dropped = |d: usize| {
+        g.collapsed_slice_dims.contains(&(d as i64)) || g.operand_batching_dims.contains(&(d as i64))
+    };
     let windows = (0..op.bounds(0).len()).filter(|d| !dropped(*d));
     for (d, to) in windows.zip(&g.offset_dims) {
         sizes[*to as usize] = op.size(0, d).filter(|_| g.slice_sizes[d] == op.bounds(0)[d]);
@@ -400,13 +417,17 @@ fn gather(op: &Op<'_, '_>, b: &mut Build<'_>) -> Ruled {
 fn scatter(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     let Attrs::Scatter { dims: s, .. } = op.inst.attrs() else { return op.same(b, Vec::new()) };
     if op.x.len() != 3 {
-        return refuse((0..op.x.len()).find_map(|k| op.first_sized(k)), "a scatter of several arrays has no rule");
+        return refuse(
+            (0..op.x.len()).find_map(|k| op.first_sized(k)),
+            "a scatter of several arrays has no rule",
+        );
     }
     if op.size(1, s.index_vector_dim as usize).is_some() {
         return refuse(s.index_vector_dim as usize, "the number of indices of a scatter is a run-time value");
     }
-    let dropped =
-        |d: usize| s.inserted_window_dims.contains(&(d as i64)) || s.input_batching_dims.contains(&(d as i64));
+    let dropped = |d: usize| {
+        s.inserted_window_dims.contains(&(d as i64)) || s.input_batching_dims.contains(&(d as i64))
+    };
     let windows = (0..op.bounds(0).len()).filter(|d| !dropped(*d));
     for (d, u) in windows.zip(&s.update_window_dims) {
         let u = *u as usize;

@@ -4,7 +4,8 @@
 use super::rebuild::Rebuild;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{
-    ArrayShape, Attrs, Computation, Direction, DotDims, Draft, HloInst, HloModule, HloOp, HloRange, Literal, Shape,
+    ArrayShape, Attrs, Computation, Direction, DotDims, Draft, HloInst, HloModule, HloOp, HloRange, Literal,
+    Shape,
 };
 use murre_components::ids::{CompId, HloId, TextId};
 use std::sync::Arc;
@@ -135,7 +136,14 @@ impl<'r> Build<'r> {
     }
 
     /// Any instruction.
-    pub fn any(&mut self, op: HloOp, shape: Shape, operands: &[HloId], called: &[CompId], attrs: Attrs) -> HloId {
+    pub fn any(
+        &mut self,
+        op: HloOp,
+        shape: Shape,
+        operands: &[HloId],
+        called: &[CompId],
+        attrs: Attrs,
+    ) -> HloId {
         let shape = self.out.module.intern_shape(shape);
         let attrs = self.out.module.intern_attrs(attrs);
         let name = format!("{}.x{}", self.stem, self.made);
@@ -242,7 +250,13 @@ impl<'r> Build<'r> {
     /// Comparison.
     pub fn compare(&mut self, direction: Direction, a: HloId, b: HloId) -> HloId {
         let dims = self.dims(a);
-        self.op(HloOp::Compare, HloType::Pred, &dims, &[a, b], Attrs::Compare { direction, total_order: false })
+        self.op(
+            HloOp::Compare,
+            HloType::Pred,
+            &dims,
+            &[a, b],
+            Attrs::Compare { direction, total_order: false },
+        )
     }
 
     /// Comparison with a constant.

@@ -37,7 +37,9 @@ impl Expander for Convolution {
     }
 
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
-        let Attrs::Convolution { window, dims, feature_groups, batch_groups } = inst.attrs() else { return None };
+        let Attrs::Convolution { window, dims, feature_groups, batch_groups } = inst.attrs() else {
+            return None;
+        };
         let shape = inst.shape().array()?;
         let rank = window.len();
         // Input as [n, spatial.., c], padded and dilated.
@@ -93,7 +95,8 @@ impl Expander for Convolution {
         }
         let patches = b.concatenate(&parts, rank + 1);
         let places: i64 = out.iter().product();
-        let (groups, by_batch) = if *batch_groups > 1 { (*batch_groups, true) } else { (*feature_groups, false) };
+        let (groups, by_batch) =
+            if *batch_groups > 1 { (*batch_groups, true) } else { (*feature_groups, false) };
         let group_out = o / groups;
         // Both sides as [group, rows, taps * features].
         let (rows, left) = if by_batch {
@@ -133,4 +136,3 @@ impl Expander for Convolution {
         Some(b.transpose(y, &place))
     }
 }
-

@@ -76,7 +76,9 @@ impl Expander for FloatFunctions<'_> {
                 with_sign_of(b, r, x[0])
             }
             HloOp::ReducePrecision => {
-                let Attrs::ReducePrecision { exponent_bits, mantissa_bits } = *inst.attrs() else { return None };
+                let Attrs::ReducePrecision { exponent_bits, mantissa_bits } = *inst.attrs() else {
+                    return None;
+                };
                 reduce_precision(b, x[0], exponent_bits, mantissa_bits)
             }
             HloOp::Compare => {

@@ -94,10 +94,8 @@ impl Expander for NarrowTypes<'_> {
             _ if ty.is_signed_int() => (ty, HloType::S32),
             _ => (ty, HloType::U32),
         };
-        let shifts = matches!(
-            inst.op,
-            HloOp::ShiftLeft | HloOp::ShiftRightLogical | HloOp::ShiftRightArithmetic
-        );
+        let shifts =
+            matches!(inst.op, HloOp::ShiftLeft | HloOp::ShiftRightLogical | HloOp::ShiftRightArithmetic);
         let mut wides = Vec::with_capacity(operands.len());
         for (k, x) in operands.iter().enumerate() {
             // A shift's amount is unsigned.

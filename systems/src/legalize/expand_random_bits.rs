@@ -28,13 +28,15 @@ impl Expander for RandomBits {
             && parts[1].array().is_some_and(|a| {
                 a.elements() > 0 && a.elements() < 1 << 31 && a.ty.is_unsigned_int() && a.ty.bits() >= 8
             })
-            && parts[0].array().is_some_and(|a| {
-                a.ty == HloType::U64 && a.rank() == 1 && matches!(a.dims[0], 2 | 3)
-            })
+            && parts[0]
+                .array()
+                .is_some_and(|a| a.ty == HloType::U64 && a.rank() == 1 && matches!(a.dims[0], 2 | 3))
     }
 
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
-        let (Shape::Tuple(parts), Attrs::Rng { algorithm }) = (inst.shape(), inst.attrs()) else { return None };
+        let (Shape::Tuple(parts), Attrs::Rng { algorithm }) = (inst.shape(), inst.attrs()) else {
+            return None;
+        };
         let out = parts.get(1)?.array()?;
         let words = b.dims(operands[0])[0];
         // The state as 32-bit words, low before high.

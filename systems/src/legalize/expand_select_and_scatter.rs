@@ -32,9 +32,10 @@ impl Expander for SelectAndScatter<'_> {
         inst.op == HloOp::SelectAndScatter
             && inst.called().iter().all(|c| is_elementwise(self.module, *c))
             && window.iter().map(|w| w.size).product::<i64>() <= MAX_POSITIONS
-            && inst.operands().iter().all(|o| {
-                self.module.inst(*o).shape().array().is_some_and(|a| a.elements() > 0)
-            })
+            && inst
+                .operands()
+                .iter()
+                .all(|o| self.module.inst(*o).shape().array().is_some_and(|a| a.elements() > 0))
     }
 
     fn expand(&mut self, inst: HloInst<'_>, operands: &[HloId], b: &mut Build<'_>) -> Option<HloId> {
@@ -87,9 +88,8 @@ impl Expander for SelectAndScatter<'_> {
             if let Some(legal) = legal {
                 mine = b.binary(HloOp::And, mine, legal);
             }
-            let rest: Vec<i64> = (0..at.len())
-                .map(|d| whole[d] - at[d] - ((dims[d] - 1) * window[d].stride + 1))
-                .collect();
+            let rest: Vec<i64> =
+                (0..at.len()).map(|d| whole[d] - at[d] - ((dims[d] - 1) * window[d].stride + 1)).collect();
             let mask = b.pad(mine, no, at, &rest, &stretch);
             let filler = b.constant(b.ty(*source), 0.0);
             let values = b.pad(*source, filler, at, &rest, &stretch);

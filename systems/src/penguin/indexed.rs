@@ -75,14 +75,17 @@ impl Lower<'_> {
         // Memory order is batch, then window; result order is what offset_dims says.
         let whole = View::whole(target, shape.ty, &memory);
         let skipped = |k: &i64| d.collapsed_slice_dims.contains(k) || d.operand_batching_dims.contains(k);
-        let mut window = (0..numbers.window.len() as i64).filter(|k| !skipped(k)).map(|k| batch.len() as i64 + k);
+        let mut window =
+            (0..numbers.window.len() as i64).filter(|k| !skipped(k)).map(|k| batch.len() as i64 + k);
         let mut outer = 0..batch.len() as i64;
         let mut dims = Vec::with_capacity(result.len());
         for p in 0..result.len() as i64 {
             let from = if d.offset_dims.contains(&p) { window.next() } else { outer.next() };
             match from {
                 Some(k) => dims.push(whole.dims[k as usize]),
-                None => return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "gather with odd dimension numbers"),
+                None => {
+                    return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "gather with odd dimension numbers");
+                }
             }
         }
         Ok(Leaf::View(View { dims, ..whole }))
@@ -246,7 +249,8 @@ impl Lower<'_> {
     ) -> Lowered<Leaf> {
         let count = batch.iter().product::<u64>();
         if count * rows.within.len() as u64 > MAX_ROWS {
-            return self.refuse(&codes::LOWER_LAYOUT, format!("{count} windows of {} rows", rows.within.len()));
+            return self
+                .refuse(&codes::LOWER_LAYOUT, format!("{count} windows of {} rows", rows.within.len()));
         }
         let flat = [count];
         let mut fixed = 0i64;
@@ -289,8 +293,9 @@ impl Lower<'_> {
             let axis = if *k > n.vector { *k - 1 } else { *k } as usize;
             let inner: u64 = batch[axis + 1..].iter().product();
             let extent = batch[axis];
-            let words: Vec<u8> =
-                (0..count).flat_map(|i| ((i / inner % extent) as i64 * stride) .to_le_bytes()[..4].to_vec()).collect();
+            let words: Vec<u8> = (0..count)
+                .flat_map(|i| ((i / inner % extent) as i64 * stride).to_le_bytes()[..4].to_vec())
+                .collect();
             let loc = self.constant(DType::I32, &words);
             let places = self.whole_view(loc, HloType::S32, &flat);
             sum = Some(self.add_scaled(sum, places, 1, &flat)?);
@@ -301,7 +306,9 @@ impl Lower<'_> {
             dims: dims.to_vec(),
         };
         let mut total = match sum {
-            Some(s) if fixed != 0 => self.emit(HloOp::Add, 0, &[&s, &splat(fixed, &flat)], HloType::S32, &flat)?,
+            Some(s) if fixed != 0 => {
+                self.emit(HloOp::Add, 0, &[&s, &splat(fixed, &flat)], HloType::S32, &flat)?
+            }
             Some(s) => s,
             None => splat(fixed, &flat),
         };
@@ -345,7 +352,8 @@ impl Lower<'_> {
         dims: &[u64],
     ) -> Lowered<(Leaf, Option<Leaf>)> {
         let ty = leaf.ty();
-        let limit = |ty: HloType, value: i64| Leaf::Splat { ty, bits: value as u32 as u64, dims: dims.to_vec() };
+        let limit =
+            |ty: HloType, value: i64| Leaf::Splat { ty, bits: value as u32 as u64, dims: dims.to_vec() };
         // u32 compares in its own signedness before it is read as s32.
         let wide = match ty {
             HloType::S32 | HloType::U32 => leaf.clone(),

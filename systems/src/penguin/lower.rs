@@ -295,7 +295,8 @@ impl<'m> Lower<'m> {
     /// among those of the copy.
     fn engine_copy(&mut self, target: &View, source: &View) -> bool {
         let (t, s) = (self.facts(target.loc), self.facts(source.loc));
-        if t.space != Space::Sbuf || s.space != Space::Sbuf || target.ty.bytes() > 4 || target.ty != source.ty {
+        if t.space != Space::Sbuf || s.space != Space::Sbuf || target.ty.bytes() > 4 || target.ty != source.ty
+        {
             return false;
         }
         let mut parts = 1;

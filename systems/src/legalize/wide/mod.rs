@@ -17,8 +17,8 @@ mod range;
 mod reduce;
 mod value;
 
-use crate::simplify::eliminate_dead_code::prune;
 use crate::legalize::rebuild::Rebuild;
+use crate::simplify::eliminate_dead_code::prune;
 use control::Style;
 use facts::Facts;
 use fold::Known;
