@@ -488,6 +488,25 @@ fn t1_what_has_no_rule_is_named_all_of_it() {
 }
 
 #[test]
+fn what_a_loops_condition_sets_or_has_no_bound_is_refused() {
+    let text = "HloModule m
+body { t = (s32[], f32[8]) parameter(0) ROOT c = (s32[], f32[8]) copy(t) }
+cond { t = (s32[], f32[8]) parameter(0) n = s32[] get-tuple-element(t), index=0 x = f32[8] get-tuple-element(t), index=1
+  d = f32[<=8] set-dimension-size(x, n), dimensions={0}
+  m = s32[] get-dimension-size(d), dimensions={0} z = s32[] constant(3) ROOT c = pred[] compare(m, z), direction=LT }
+ENTRY e { n = s32[] parameter(0) x = f32[8] parameter(1) t = (s32[], f32[8]) tuple(n, x)
+  ROOT w = (s32[], f32[8]) while(t), condition=cond, body=body }";
+    let refused = |text: &str| -> Vec<(&str, Option<String>)> {
+        let module = murre::hlo::read_module(text.as_bytes(), "m").expect("a module");
+        let outcome = murre::systems::compile(module, CompileOptions::default());
+        outcome.diagnostics.into_iter().map(|d| (d.code.id, d.instruction)).collect()
+    };
+    assert_eq!(refused(text), [("MUR0406", Some("d".to_string()))]);
+    let text = "HloModule m ENTRY e { x = f32[?] parameter(0) ROOT y = f32[?] negate(x) }";
+    assert!(refused(text).iter().all(|(code, _)| *code == "MUR0406"));
+}
+
+#[test]
 fn random_sizes_through_random_chains() {
     for seed in 0..12 {
         let mut rng = Lcg(seed * 7919 + 13);

@@ -1,9 +1,10 @@
 //! Stage `dynamic_shape`: run-time indices become scalars; arrays with run-time extents become arrays at their bounds, with
 //! sizes beside them. HLO before and HLO after.
 //!
-//! [`rewrite`] carries sizes through the module, [`rules`] infers and pads, [`rebuilt`] and [`reshape`] move what hangs on a
-//! size. What the host has to give and to cut is the `Extents` resource.
+//! [`rewrite`] and [`carried`] take sizes through the module, [`rules`] infers and pads, [`rebuilt`] and [`reshape`] move what hangs on a
+//! size, [`story`] says where sizes come from. What the host has to give and to cut is the `Extents` resource.
 
+mod carried;
 pub mod pad_dynamic_dimensions;
 mod padding;
 mod rebuilt;
@@ -12,6 +13,7 @@ mod rewrite;
 mod rules;
 pub mod sizes;
 pub mod split_dynamic_indices;
+pub mod story;
 
 use crate::pass;
 use crate::pass::{Pass, Stage};

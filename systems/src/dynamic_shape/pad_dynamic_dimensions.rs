@@ -2,7 +2,8 @@
 //! their own, and neutral elements stand where an operation would read behind a size.
 //!
 //! In: the module as read. Out: a module without dynamic dimensions, calls inlined where there were any; the
-//! `Extents` resource; or a diagnostic for each instruction that has no rule.
+//! `Extents` resource and the
+//! [`ShapeStory`](super::story::ShapeStory); or a diagnostic for each instruction that has no rule.
 //! Facts: `spec/dynamic_shapes.md`, `spec/ir.md 1`.
 //!
 //! ```text
@@ -29,7 +30,8 @@ pub fn pad_dynamic_dimensions(world: &mut World) {
     };
     // What nothing needs must not be refused.
     match inlined.and_then(|m| rewrite(&prune(&m))) {
-        Ok((module, extents)) => {
+        Ok((module, extents, story)) => {
+            world.insert_resource(story);
             world.insert_resource(module);
             world.insert_resource(extents);
         }

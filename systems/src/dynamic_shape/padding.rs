@@ -6,6 +6,7 @@
 //! ```
 
 use super::sizes::{Known, Sizes};
+use super::story::Padded;
 use crate::legalize::build::Build;
 use murre_components::dtype::HloType;
 use murre_components::hlo::Direction;
@@ -47,6 +48,7 @@ pub fn pad(
         let Some(size) = size.filter(|_| wanted(d)) else { continue };
         let mask = mask(b, known, &dims, d, size);
         let fill = b.spread(identity, &dims);
+        known.padded.push(Padded { x, dimension: d, identity });
         padded = b.select(mask, padded, fill);
     }
     padded

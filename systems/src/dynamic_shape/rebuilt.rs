@@ -43,7 +43,10 @@ fn concatenate(op: &Op<'_, '_>, along: usize, b: &mut Build<'_>, known: &mut Kno
     if (0..op.x.len()).all(|k| op.size(k, along).is_none()) {
         return op.same(b, sizes);
     }
-    let total: i64 = (0..op.x.len()).map(|k| op.bounds(k)[along]).sum();
+    let total = (0..op.x.len()).fold(0i64, |n, k| n.saturating_add(op.bounds(k)[along]));
+    if total > i64::from(i32::MAX) {
+        return refuse(along, "the joined dimension is longer than an s32 counts");
+    }
     let ty = b.ty(op.x[0]);
     let nothing = zero(b, ty);
     let (mut high, none) = (vec![0; rank], vec![0; rank]);

@@ -45,6 +45,11 @@ fn groups(from: &[i64], into: &[i64]) -> Vec<Group> {
     groups
 }
 
+/// Saturates.
+fn product(dims: &[i64]) -> i64 {
+    dims.iter().fold(1i64, |n, d| n.saturating_mul(*d))
+}
+
 /// The stand-in of a reshape or dynamic-reshape.
 pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     let Some(shape) = op.shape() else { return refuse(None, "a reshape gives an array") };
@@ -76,15 +81,19 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         };
         let joins = group.from.len() > 1 && later(&group.from, &|d| op.size(0, d));
         let splits = group.into.len() > 1 && later(&group.into, &|d| sizes[d]);
-        let before: i64 = from[..group.from[0]].iter().product();
-        let within: i64 = group.from.iter().map(|d| from[*d]).product();
-        let after: i64 = from.iter().product::<i64>() / (before * within);
+        let Some(first) = group.from.first().copied() else { continue };
+        let before = product(&from[..first]);
+        let within = group.from.iter().fold(1i64, |n, d| n.saturating_mul(from[*d]));
+        let after = product(&from) / before.saturating_mul(within).max(1);
         let parts = [before, within, after];
+        if (joins || splits) && within > i64::from(i32::MAX) {
+            return refuse(first, "it holds more elements than an s32 counts");
+        }
         if joins {
             let own: Vec<(i64, Option<HloId>)> =
                 group.from.iter().map(|d| (from[*d], op.size(0, *d))).collect();
             let Some(index) = joining(b, known, &own) else {
-                return refuse(group.from[0], "the sum that counts live elements was not written");
+                return refuse(first, "the sum that counts live elements was not written");
             };
             x = moved(b, x, parts, index);
         }

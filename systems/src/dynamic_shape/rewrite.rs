@@ -1,32 +1,34 @@
 //! The module written anew at its bounds. In: a module without `call`. Out: the same with every array static and every
-//! size a value of its own; or all refusals together. [`super::rules`] knows the operations; here are the computations:
-//! how sizes travel through parameters, tuples, loops and conditionals. Facts: `spec/dynamic_shapes.md 4`.
-//!
-//! A computation whose parameter has dynamic dimensions takes `(parameter, size ...)` instead, and one whose result has
-//! some gives `(result, size ...)`. Where a check can fail inside, number and size of the first failure travel too.
+//! size a value of its own; or all refusals together. [`super::rules`] knows the operations, [`super::carried`] computations
+//! and the boundary; here is which computation is written in which forms, and tuples. Facts: `spec/dynamic_shapes.md 2, 3`.
 
 use super::rebuilt::{comparator, sorts_dynamic};
 use super::rules::{Op, Refusal, constant_of, rule};
 use super::sizes::{Check, Known, Place, Sizes, at_bounds, dynamic_places, is_dynamic};
+use super::story::{DynamicDimension, ShapeStory, describe};
 use crate::legalize::build::{Build, computation};
 use crate::legalize::rebuild::Rebuild;
 use murre_components::diag::codes::lower::LOWER_DYNAMIC_SHAPE;
 use murre_components::diag::{Diagnostic, Span};
 use murre_components::dtype::HloType;
+use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloModule, HloOp, Shape};
 use murre_components::ids::{CompId, HloId};
-use murre_components::program::{Extent, Extents, SizeCheck};
+use murre_components::program::{Extents, SizeCheck};
 
 /// How a computation is called: which sizes it is given and gives, and whether failures travel.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-struct Form {
-    given: Vec<Place>,
-    returned: Vec<Place>,
-    faults: bool,
+pub(super) struct Form {
+    pub(super) given: Vec<Place>,
+    pub(super) returned: Vec<Place>,
+    /// Failures are given.
+    pub(super) faults: bool,
+    /// Failures are returned; a loop's condition returns none.
+    pub(super) reports: bool,
 }
 
 impl Form {
-    fn is_plain(&self) -> bool {
+    pub(super) fn is_plain(&self) -> bool {
         self.given.is_empty() && self.returned.is_empty() && !self.faults
     }
 }
@@ -40,7 +42,7 @@ pub fn needed(module: &HloModule) -> bool {
 }
 
 /// The module at its bounds and what its boundary is, or all that has no rule.
-pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents), Vec<Diagnostic>> {
+pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<Diagnostic>> {
     let mut r = Rewrite {
         old,
         out: Rebuild::new(old),
@@ -49,11 +51,27 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents), Vec<Diagnostic>>
         written: vec![Vec::new(); old.computations.len()],
         refusals: Vec::new(),
         extents: Extents::default(),
+        story: ShapeStory::default(),
+        rows: seeded_map(),
     };
     r.out.module.extra.retain(|(key, _)| key != "entry_computation_layout");
     let forms = r.forms();
     let reshapes =
         |i: HloInst<'_>| matches!(i.op, HloOp::Reshape | HloOp::DynamicReshape) && is_dynamic(i.shape());
+    for inst in old.insts() {
+        let leaves = inst.shape().leaves();
+        let far = |p: &Place| {
+            let bound = leaves.get(p.0).and_then(|s| s.array()).map_or(0, |a| a.dims[p.1]);
+            !(0..=i64::from(i32::MAX)).contains(&bound)
+        };
+        if let Some((_, d)) = dynamic_places(inst.shape()).into_iter().find(far) {
+            let reason = "the dimension has no bound, or one that no s32 size reaches".to_owned();
+            r.refuse(inst, Refusal { dimension: Some(d), reason });
+        }
+    }
+    if !r.refusals.is_empty() {
+        return Err(r.refusals);
+    }
     if let Some(like) = old.insts().find(|i| reshapes(*i)) {
         let scalar = Shape::Array(ArrayShape::new(HloType::S32, []));
         let name = r.title("dynamic.sum");
@@ -76,7 +94,7 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents), Vec<Diagnostic>>
         bound: c.bound.max(0) as u64,
     };
     r.extents.checks = r.known.checks.iter().map(check).collect();
-    Ok((r.out.module, r.extents))
+    Ok((r.out.module, r.extents, r.story))
 }
 
 /// Which computations hold a check that a run can fail, themselves or in what they call.
@@ -100,19 +118,23 @@ fn faulty(old: &HloModule) -> Vec<bool> {
 }
 
 /// How many arrays stand before a leaf.
-fn array_number(leaves: &[&Shape], leaf: usize) -> u32 {
+pub(super) fn array_number(leaves: &[&Shape], leaf: usize) -> u32 {
     leaves.iter().take(leaf).filter(|s| s.array().is_some()).count() as u32
 }
 
-struct Rewrite<'m> {
-    old: &'m HloModule,
-    out: Rebuild,
-    known: Known,
-    faulty: Vec<bool>,
+/// A module under construction.
+pub(super) struct Rewrite<'m> {
+    pub(super) old: &'m HloModule,
+    pub(super) out: Rebuild,
+    pub(super) known: Known,
+    pub(super) faulty: Vec<bool>,
     /// By old computation: what was written for it.
-    written: Vec<Vec<(Form, CompId)>>,
-    refusals: Vec<Diagnostic>,
-    extents: Extents,
+    pub(super) written: Vec<Vec<(Form, CompId)>>,
+    pub(super) refusals: Vec<Diagnostic>,
+    pub(super) extents: Extents,
+    pub(super) story: ShapeStory,
+    /// Rows of the story by old instruction, leaf and dimension.
+    pub(super) rows: SeededMap<(HloId, usize, usize), usize>,
 }
 
 impl<'m> Rewrite<'m> {
@@ -126,8 +148,8 @@ impl<'m> Rewrite<'m> {
             (HloOp::While, [body, _]) => {
                 let given = parameter(body);
                 let faults = self.faulty[body.index()];
-                let body = Form { given: given.clone(), returned: given.clone(), faults };
-                vec![body, Form { given, returned: Vec::new(), faults }]
+                let body = Form { given: given.clone(), returned: given.clone(), faults, reports: faults };
+                vec![body, Form { given, returned: Vec::new(), faults, reports: false }]
             }
             (HloOp::Conditional, branches) => {
                 let faults = branches.iter().any(|c| self.faulty[c.index()]);
@@ -135,7 +157,12 @@ impl<'m> Rewrite<'m> {
                 // Its parameter may say more than its caller knows, never less.
                 branches
                     .iter()
-                    .map(|c| Form { given: parameter(c), returned: returned.clone(), faults })
+                    .map(|c| Form {
+                        given: parameter(c),
+                        returned: returned.clone(),
+                        faults,
+                        reports: faults,
+                    })
                     .collect()
             }
             (_, called) => vec![Form::default(); called.len()],
@@ -165,7 +192,7 @@ impl<'m> Rewrite<'m> {
     }
 
     /// What was written for a computation in a form.
-    fn callee(&self, c: CompId, form: &Form) -> Option<CompId> {
+    pub(super) fn callee(&self, c: CompId, form: &Form) -> Option<CompId> {
         self.written[c.index()].iter().find(|(f, _)| f == form).map(|(_, new)| *new)
     }
 
@@ -260,7 +287,7 @@ impl<'m> Rewrite<'m> {
     }
 
     /// Sizes by the declared shape: what the rule gave, the bound where it gave none, nothing where it is static.
-    fn fill_sizes(&mut self, inst: HloInst<'m>) {
+    pub(super) fn fill_sizes(&mut self, inst: HloInst<'m>) {
         let mut b = Build::new(&mut self.out, inst).tagged("bound");
         let mut sizes = std::mem::take(&mut self.known.sizes[inst.id.index()]);
         for (leaf, shape) in inst.shape().leaves().into_iter().enumerate() {
@@ -279,6 +306,48 @@ impl<'m> Rewrite<'m> {
             }
         }
         self.known.sizes[inst.id.index()] = sizes;
+        self.tell(inst);
+    }
+
+    /// Adds the dynamic dimensions of an instruction to the story.
+    pub(super) fn tell(&mut self, inst: HloInst<'m>) {
+        if matches!(inst.op, HloOp::Tuple | HloOp::GetTupleElement) {
+            return;
+        }
+        let leaves = inst.shape().leaves();
+        for (leaf, dimension) in dynamic_places(inst.shape()) {
+            let Some(size) = self.known.at(inst.id, (leaf, dimension)) else { continue };
+            let key = (inst.id, leaf, dimension);
+            if self.rows.contains_key(&key) {
+                continue;
+            }
+            self.rows.insert(key, self.story.0.len());
+            self.story.0.push(DynamicDimension {
+                instruction: inst.name().to_owned(),
+                op: inst.op.name(),
+                shape: inst.shape().to_string(),
+                leaf,
+                dimension,
+                bound: leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[dimension]),
+                size: describe(&self.out.module, size),
+                padded: Vec::new(),
+            });
+        }
+    }
+
+    /// Adds the neutral elements that an instruction needed to the story of its operands.
+    fn tell_padding(&mut self, inst: HloInst<'m>, operands: &[HloId]) {
+        for padded in std::mem::take(&mut self.known.padded) {
+            let Some(k) = operands.iter().position(|o| *o == padded.x) else { continue };
+            let row = self.rows.get(&(inst.operands()[k], 0, padded.dimension)).copied();
+            let identity = describe(&self.out.module, padded.identity);
+            if let Some(row) = row.and_then(|r| self.story.0.get_mut(r)) {
+                let note = format!("{} ({}) with {identity}", inst.name(), inst.op.name());
+                if !row.padded.contains(&note) {
+                    row.padded.push(note);
+                }
+            }
+        }
     }
 
     fn instruction(&mut self, inst: HloInst<'m>) -> Result<HloId, Refusal> {
@@ -336,7 +405,9 @@ impl<'m> Rewrite<'m> {
                     .collect();
                 let op = Op { old, inst, x: &operands, sizes };
                 let mut b = Build::new(&mut self.out, inst);
-                let stand = rule(&op, &mut b, &mut self.known)?;
+                let stand = rule(&op, &mut b, &mut self.known);
+                self.tell_padding(inst, &operands);
+                let stand = stand?;
                 self.known.sizes[inst.id.index()] = stand.sizes;
                 Ok(stand.value)
             }
@@ -349,223 +420,5 @@ impl<'m> Rewrite<'m> {
         self.out.module.set_shape(new, shape);
         self.known.sizes[inst.id.index()] = sizes;
         new
-    }
-
-    /// `value` with its sizes at `places` and the failure so far.
-    fn wrapped(
-        &mut self,
-        like: HloInst<'m>,
-        tag: &'static str,
-        from: HloId,
-        value: HloId,
-        form: (&[Place], bool),
-    ) -> HloId {
-        let (places, faults) = form;
-        if places.is_empty() && !faults {
-            return value;
-        }
-        let shape = self.old.inst(from).shape();
-        let leaves = shape.leaves();
-        let mut b = Build::new(&mut self.out, like).tagged(tag);
-        let mut parts = vec![value];
-        for place in places {
-            let bound = leaves.get(place.0).and_then(|s| s.array()).map_or(0, |a| a.dims[place.1]);
-            parts.push(match self.known.at(from, *place) {
-                Some(size) => size,
-                None => self.known.constant(&mut b, bound),
-            });
-        }
-        if faults {
-            let (site, size) = match self.known.fault {
-                Some(fault) => fault,
-                None => {
-                    let zero = b.integer(HloType::S32, 0);
-                    (zero, zero)
-                }
-            };
-            parts.extend([site, size]);
-        }
-        b.tuple(&parts)
-    }
-
-    /// The shape of what is wrapped.
-    fn wrapped_shape(shape: &Shape, places: usize, faults: bool) -> Shape {
-        let size = Shape::Array(ArrayShape::new(HloType::S32, []));
-        let extra = places + if faults { 2 } else { 0 };
-        let mut parts = vec![at_bounds(shape)];
-        parts.resize(1 + extra, size);
-        if extra == 0 { at_bounds(shape) } else { Shape::Tuple(parts) }
-    }
-
-    /// Takes apart what was wrapped: the value; sizes and failure become those of `of`.
-    fn unwrapped(
-        &mut self,
-        of: HloInst<'m>,
-        tag: &'static str,
-        whole: HloId,
-        places: &[Place],
-        faults: bool,
-    ) -> HloId {
-        self.known.sizes[of.id.index()].clear();
-        if places.is_empty() && !faults {
-            return whole;
-        }
-        let leaves = of.shape().leaves();
-        let mut b = Build::new(&mut self.out, of).tagged(tag);
-        let value = b.element(whole, 0);
-        let mut sizes: Vec<Sizes> =
-            leaves.iter().map(|s| vec![None; s.array().map_or(0, ArrayShape::rank)]).collect();
-        for (k, (leaf, d)) in places.iter().enumerate() {
-            sizes[*leaf][*d] = Some(b.element(whole, 1 + k));
-        }
-        if faults {
-            let site = b.element(whole, 1 + places.len());
-            self.known.fault = Some((site, b.element(whole, 2 + places.len())));
-        }
-        self.known.sizes[of.id.index()] = sizes;
-        value
-    }
-
-    fn parameters(&mut self, c: CompId, form: &Form) -> Vec<HloId> {
-        let old = self.old;
-        let mut parameters = Vec::new();
-        for (number, id) in old.comp(c).parameters.iter().enumerate() {
-            let inst = old.inst(*id);
-            let new = self.out.copy_with(old, *id, &[]);
-            let wraps = number == 0 && !form.is_plain() && !(form.given.is_empty() && !form.faults);
-            let places = if wraps { form.given.as_slice() } else { &[] };
-            let shape = Self::wrapped_shape(inst.shape(), places.len(), wraps && form.faults);
-            let shape = self.out.module.intern_shape(shape);
-            self.out.module.set_shape(new, shape);
-            self.out.moved[id.index()] = self.unwrapped(inst, "given", new, places, wraps && form.faults);
-            self.fill_sizes(inst);
-            parameters.push(new);
-        }
-        parameters
-    }
-
-    fn root(&mut self, id: HloId, value: HloId, form: &Form) -> HloId {
-        self.wrapped(
-            self.old.inst(id),
-            "result",
-            id,
-            value,
-            (&form.returned, form.faults && !self.is_condition(id)),
-        )
-    }
-
-    /// A loop's condition gives a `pred[]` and nothing else.
-    fn is_condition(&self, root: HloId) -> bool {
-        let c = self.old.inst(root).computation();
-        self.old.insts().any(|i| i.op == HloOp::While && i.called().get(1) == Some(&c))
-    }
-
-    fn control(&mut self, inst: HloInst<'m>, operands: &[HloId], forms: &[Form]) -> Result<HloId, Refusal> {
-        let old = self.old;
-        let loops = inst.op == HloOp::While;
-        let mut new = operands.to_vec();
-        let first = if loops { 0 } else { 1 };
-        const TAGS: [&str; 4] = ["given", "given1", "given2", "given3"];
-        for (k, form) in forms.iter().enumerate().take(if loops { 1 } else { usize::MAX }) {
-            let Some(from) = inst.operands().get(first + k) else { continue };
-            let tag = TAGS.get(k).copied().unwrap_or("givens");
-            new[first + k] = self.wrapped(inst, tag, *from, operands[first + k], (&form.given, form.faults));
-        }
-        if loops && let [_, condition] = inst.called() {
-            let own = old.comp(*condition).parameters.first().map(|p| dynamic_places(old.inst(*p).shape()));
-            if own.as_ref() != Some(&forms[0].given) {
-                let reason =
-                    "the condition's parameter has other dynamic dimensions than the body's".to_owned();
-                return Err(Refusal { dimension: None, reason });
-            }
-        }
-        let mut called = Vec::new();
-        for (c, form) in inst.called().iter().zip(forms) {
-            match self.callee(*c, form) {
-                Some(c) => called.push(c),
-                None => {
-                    return Err(Refusal { dimension: None, reason: "what it calls was not written".into() });
-                }
-            }
-        }
-        let (places, faults) = forms.first().map_or((Vec::new(), false), |f| (f.returned.clone(), f.faults));
-        let whole = self.out.copy_with(old, inst.id, &new);
-        let shape = Self::wrapped_shape(inst.shape(), places.len(), faults);
-        let shape = self.out.module.intern_shape(shape);
-        self.out.module.set_shape(whole, shape);
-        self.out.module.called_mut(whole).copy_from_slice(&called);
-        Ok(self.unwrapped(inst, "taken", whole, &places, faults))
-    }
-
-    /// The entry's parameters at their bounds, and behind them one hidden `s32[]` for each dynamic dimension.
-    fn entry_parameters(&mut self, c: CompId) -> Vec<HloId> {
-        let old = self.old;
-        let mut parameters = Vec::new();
-        for id in &old.comp(c).parameters {
-            let new = self.out.copy_with(old, *id, &[]);
-            let shape = self.out.module.intern_shape(at_bounds(old.inst(*id).shape()));
-            self.out.module.set_shape(new, shape);
-            parameters.push(new);
-        }
-        let mut first = 0;
-        for id in &old.comp(c).parameters {
-            let inst = old.inst(*id);
-            let leaves = inst.shape().leaves();
-            let mut sizes: Vec<Sizes> =
-                leaves.iter().map(|s| vec![None; s.array().map_or(0, ArrayShape::rank)]).collect();
-            let mut b = Build::new(&mut self.out, inst).tagged("size");
-            for (leaf, d) in dynamic_places(inst.shape()) {
-                let attrs = Attrs::Parameter { number: parameters.len() as u32 };
-                let size = b.op(HloOp::Parameter, HloType::S32, &[], &[], attrs);
-                let bound = leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[d]);
-                self.known.within.insert(size, bound);
-                sizes[leaf][d] = Some(size);
-                parameters.push(size);
-                let array = array_number(&leaves, leaf);
-                self.extents.inputs.push(Extent { array: first + array, dimension: d as u32 });
-            }
-            first += array_number(&leaves, leaves.len());
-            self.known.sizes[id.index()] = sizes;
-        }
-        if self.faulty[c.index()] {
-            let like = old.inst(old.comp(c).root);
-            let mut b = Build::new(&mut self.out, like).tagged("unfailed");
-            let none = b.integer(HloType::S32, 0);
-            self.known.fault = Some((none, none));
-        }
-        parameters
-    }
-
-    /// The entry's results at their bounds, then their sizes, then the first failed check and its size.
-    fn entry_root(&mut self, root: HloId) -> HloId {
-        let old = self.old;
-        let inst = old.inst(root);
-        let (places, leaves) = (dynamic_places(inst.shape()), inst.shape().leaves());
-        let fails = self.known.fault.filter(|_| !self.known.checks.is_empty());
-        let value = self.out.moved[root.index()];
-        if places.is_empty() && fails.is_none() {
-            return value;
-        }
-        let parts = match inst.shape() {
-            Shape::Tuple(parts) => Some(parts.len()),
-            _ => None,
-        };
-        let mut b = Build::new(&mut self.out, inst).tagged("results");
-        let mut all: Vec<HloId> = match parts {
-            Some(n) => (0..n).map(|k| b.element(value, k)).collect(),
-            None => vec![value],
-        };
-        for place in places {
-            if let Some(size) = self.known.at(root, place) {
-                all.push(size);
-                let array = array_number(&leaves, place.0);
-                self.extents.outputs.push(Extent { array, dimension: place.1 as u32 });
-            }
-        }
-        if let Some((site, size)) = fails {
-            all.extend([site, size]);
-            self.extents.reports = true;
-        }
-        b.tuple(&all)
     }
 }

@@ -121,7 +121,7 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     }
     match (inst.op, inst.attrs()) {
         (Iota | Constant, _) => op.same(b, Vec::new()),
-        (Copy | AddDependency, _) => op.same(b, op.sizes[0].clone()),
+        (Copy | AddDependency, _) => op.same(b, op.sizes.first().cloned().unwrap_or_default()),
         (Broadcast, Attrs::Dimensions(map)) => {
             let mut sizes = vec![None; op.shape().map_or(0, ArrayShape::rank)];
             for (d, to) in map.iter().enumerate() {
@@ -202,7 +202,7 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         (Concatenate | Reverse | DynamicUpdateSlice | Sort, _) => super::rebuilt::rule(op, b, known),
         (Reshape | DynamicReshape, _) => super::reshape::rule(op, b, known),
         (CustomCall, Attrs::CustomCall { target, .. }) if target == "Sharding" => {
-            op.same(b, op.sizes[0].clone())
+            op.same(b, op.sizes.first().cloned().unwrap_or_default())
         }
         (other, _) => {
             let sized = (0..op.sizes.len()).find_map(|k| op.first_sized(k));

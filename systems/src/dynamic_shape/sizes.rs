@@ -3,6 +3,7 @@
 //!
 //! A value keeps the form it had, at the bounds; its sizes are values of their own beside it.
 
+use super::story::Padded;
 use crate::legalize::build::Build;
 use murre_components::dtype::HloType;
 use murre_components::hash::{SeededMap, seeded_map};
@@ -67,6 +68,8 @@ pub struct Known {
     combined: SeededMap<(HloId, HloId), HloId>,
     /// Number of the first failed check so far, and its size; `None` where no failure can be reported from.
     pub fault: Option<(HloId, HloId)>,
+    /// Neutral elements that were put since this was last taken.
+    pub padded: Vec<Padded>,
     /// All checks; the program reports their positions plus one.
     pub checks: Vec<Check>,
 }
@@ -83,6 +86,7 @@ impl Known {
             clamped: seeded_map(),
             combined: seeded_map(),
             fault: None,
+            padded: Vec::new(),
             checks: Vec::new(),
         }
     }
