@@ -506,6 +506,77 @@ ENTRY e { n = s32[] parameter(0) x = f32[8] parameter(1) t = (s32[], f32[8]) tup
     assert!(refused(text).iter().all(|(code, _)| *code == "MUR0406"));
 }
 
+/// Whatever the verifier accepts is rewritten to what the verifier accepts, or refused with a code of the lowering.
+#[test]
+fn changed_programs_are_rewritten_or_refused() {
+    let mut rng = Lcg(2024);
+    let (mut rewritten, mut refused) = (0, 0);
+    let mut texts: Vec<String> = Vec::new();
+    for case in
+        std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures")).expect("the fixtures")
+    {
+        let path = case.expect("a case").path();
+        if path.file_name().is_some_and(|n| n.to_string_lossy().contains("dyn")) {
+            texts.extend(std::fs::read_to_string(path.join("module.hlo.txt")));
+        }
+    }
+    texts.sort();
+    for round in 0..200 {
+        for text in &texts {
+            let mut changed: Vec<String> = text.lines().map(str::to_owned).collect();
+            for _ in 0..1 + round % 3 {
+                let at = rng.below(changed.len() as u64) as usize;
+                let line = changed[at].clone();
+                let edits: [(&str, &str); 12] = [
+                    ("[<=", "["),
+                    ("[8", "[<=8"),
+                    ("[4", "[<=4"),
+                    (",6]", ",<=6]"),
+                    ("add(", "multiply("),
+                    ("dimensions={0}", "dimensions={1}"),
+                    ("dimensions={1}", "dimensions={0}"),
+                    ("parameter(1)", "parameter(0)"),
+                    ("constant(2)", "constant(9)"),
+                    ("size=3", "size=1"),
+                    ("reverse(", "copy("),
+                    ("<=", ""),
+                ];
+                let (from, to) = edits[rng.below(12) as usize];
+                changed[at] = line.replacen(from, to, 1);
+            }
+            // A dimension that is dynamic everywhere or nowhere keeps more programs valid.
+            let mut changed = changed.join("\n");
+            match rng.below(6) {
+                0 => changed = changed.replace("f32[8]", "f32[<=8]"),
+                1 => changed = changed.replace("[4,6]", "[4,<=6]").replace("[4,<=6]", "[<=4,<=6]"),
+                2 => changed = changed.replace("[8,4]", "[<=8,4]"),
+                _ => {}
+            }
+            let Ok(module) = murre::hlo::read_module(changed.as_bytes(), "m") else { continue };
+            if !murre::hlo::verify(&module).is_empty() {
+                continue;
+            }
+            let mut compiler = Compiler::new(module, CompileOptions::default());
+            compiler.run(&[Stage::DynamicShape]);
+            let outcome = compiler.finish();
+            if outcome.diagnostics.is_empty() {
+                let module = outcome.world.resource::<HloModule>();
+                let faults = murre::hlo::verify(module);
+                assert!(faults.is_empty(), "{faults:#?}\n{changed}\n{}", murre::hlo::print_module(module));
+                rewritten += 1;
+            } else {
+                assert!(
+                    outcome.diagnostics.iter().all(|d| d.code.id == "MUR0406"),
+                    "{:#?}",
+                    outcome.diagnostics
+                );
+                refused += 1;
+            }
+        }
+    }
+    assert!(rewritten > 200 && refused > 5, "{rewritten} rewritten, {refused} refused");
+}
+
 #[test]
 fn random_sizes_through_random_chains() {
     for seed in 0..12 {

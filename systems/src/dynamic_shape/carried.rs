@@ -79,7 +79,13 @@ impl<'m> Rewrite<'m> {
         let mut sizes: Vec<Sizes> =
             leaves.iter().map(|s| vec![None; s.array().map_or(0, ArrayShape::rank)]).collect();
         for (k, (leaf, d)) in places.iter().enumerate() {
-            sizes[*leaf][*d] = Some(b.element(whole, 1 + k));
+            let size = b.element(whole, 1 + k);
+            let label = match of.op {
+                HloOp::Parameter => format!("given with {}", of.name()),
+                op => format!("given by the {}", op.name()),
+            };
+            self.known.labels.insert(size, label);
+            sizes[*leaf][*d] = Some(size);
         }
         if faults {
             let site = b.element(whole, 1 + places.len());
@@ -95,7 +101,7 @@ impl<'m> Rewrite<'m> {
         for (number, id) in old.comp(c).parameters.iter().enumerate() {
             let inst = old.inst(*id);
             let new = self.out.copy_with(old, *id, &[]);
-            let wraps = number == 0 && !form.is_plain() && !(form.given.is_empty() && !form.faults);
+            let wraps = number == 0 && (form.faults || !form.given.is_empty());
             let places = if wraps { form.given.as_slice() } else { &[] };
             let shape = Self::wrapped_shape(inst.shape(), places.len(), wraps && form.faults);
             let shape = self.out.module.intern_shape(shape);
@@ -182,6 +188,7 @@ impl<'m> Rewrite<'m> {
                 let size = b.op(HloOp::Parameter, HloType::S32, &[], &[], attrs);
                 let bound = leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[d]);
                 self.known.within.insert(size, bound);
+                self.known.labels.insert(size, format!("the extent of input {}", inst.name()));
                 sizes[leaf][d] = Some(size);
                 parameters.push(size);
                 let array = array_number(&leaves, leaf);

@@ -329,7 +329,7 @@ impl<'m> Rewrite<'m> {
                 leaf,
                 dimension,
                 bound: leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[dimension]),
-                size: describe(&self.out.module, size),
+                size: describe(&self.out.module, &self.known.labels, size),
                 padded: Vec::new(),
             });
         }
@@ -340,7 +340,7 @@ impl<'m> Rewrite<'m> {
         for padded in std::mem::take(&mut self.known.padded) {
             let Some(k) = operands.iter().position(|o| *o == padded.x) else { continue };
             let row = self.rows.get(&(inst.operands()[k], 0, padded.dimension)).copied();
-            let identity = describe(&self.out.module, padded.identity);
+            let identity = describe(&self.out.module, &self.known.labels, padded.identity);
             if let Some(row) = row.and_then(|r| self.story.0.get_mut(r)) {
                 let note = format!("{} ({}) with {identity}", inst.name(), inst.op.name());
                 if !row.padded.contains(&note) {

@@ -276,8 +276,8 @@ fn reduce(op: &Op<'_, '_>, list: &[i64], b: &mut Build<'_>, known: &mut Known) -
     let reduced = |d: usize| list.contains(&(d as i64));
     let mut operands = op.x.to_vec();
     let mut sizes = vec![None; op.bounds(0).len()];
-    for j in 0..n {
-        operands[j] = pad(b, known, op.x[j], &op.sizes[j], op.x[n + j], reduced);
+    for (j, operand) in operands.iter_mut().enumerate().take(n) {
+        *operand = pad(b, known, op.x[j], &op.sizes[j], op.x[n + j], reduced);
         for (d, size) in sizes.iter_mut().enumerate() {
             *size = op.size(j, d).or(*size);
         }
@@ -300,8 +300,8 @@ fn reduce_window(op: &Op<'_, '_>, window: &[WindowDim], b: &mut Build<'_>, known
     let n = op.x.len() / 2;
     let mut operands = op.x.to_vec();
     let mut sizes: Sizes = vec![None; window.len()];
-    for j in 0..n {
-        operands[j] = pad(b, known, op.x[j], &op.sizes[j], op.x[n + j], |d| window[d].size != 1);
+    for (j, operand) in operands.iter_mut().enumerate().take(n) {
+        *operand = pad(b, known, op.x[j], &op.sizes[j], op.x[n + j], |d| window[d].size != 1);
         for (d, w) in window.iter().enumerate() {
             let Some(size) = op.size(j, d) else { continue };
             if is_trivial(w) {

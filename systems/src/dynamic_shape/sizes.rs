@@ -3,7 +3,7 @@
 //!
 //! A value keeps the form it had, at the bounds; its sizes are values of their own beside it.
 
-use super::story::Padded;
+use super::story::{Padded, describe};
 use crate::legalize::build::Build;
 use murre_components::dtype::HloType;
 use murre_components::hash::{SeededMap, seeded_map};
@@ -64,6 +64,8 @@ pub struct Known {
     pub comparators: SeededMap<HloId, CompId>,
     /// The sum of two `s32[]`, where the module reshapes run-time extents.
     pub sum: Option<CompId>,
+    /// What people are told about a value.
+    pub labels: SeededMap<HloId, String>,
     clamped: SeededMap<(HloId, i64), HloId>,
     combined: SeededMap<(HloId, HloId), HloId>,
     /// Number of the first failed check so far, and its size; `None` where no failure can be reported from.
@@ -83,6 +85,7 @@ impl Known {
             masks: seeded_map(),
             comparators: seeded_map(),
             sum: None,
+            labels: seeded_map(),
             clamped: seeded_map(),
             combined: seeded_map(),
             fault: None,
@@ -95,6 +98,7 @@ impl Known {
     pub fn begin(&mut self) {
         self.within.clear();
         self.masks.clear();
+        self.labels.clear();
         self.clamped.clear();
         self.combined.clear();
         self.fault = None;
@@ -137,6 +141,8 @@ impl Known {
         let (site, value) = self.fault?;
         let cut = self.clamp(b, size, check.bound);
         self.checks.push(check);
+        let label = format!("{}, checked by the run", describe(&b.out.module, &self.labels, size));
+        self.labels.insert(cut, label);
         let bad = b.compare(Direction::Ne, size, cut);
         let none = b.compare_int(Direction::Eq, site, 0);
         let first = b.binary(HloOp::And, bad, none);

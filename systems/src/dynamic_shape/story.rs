@@ -1,6 +1,7 @@
 //! What became of each dynamic dimension, for people: where its size comes from, and before which operations a neutral
 //! element was put behind it. In: the module under construction and what was recorded. Out: rows of [`ShapeStory`].
 
+use murre_components::hash::SeededMap;
 use murre_components::hlo::{Attrs, HloModule, HloOp};
 use murre_components::ids::HloId;
 
@@ -44,14 +45,18 @@ pub struct Padded {
 }
 
 /// A size or a neutral element as an expression.
-pub fn describe(module: &HloModule, id: HloId) -> String {
-    expression(module, id, DEPTH)
+pub fn describe(module: &HloModule, labels: &SeededMap<HloId, String>, id: HloId) -> String {
+    expression(module, labels, id, DEPTH)
 }
 
-fn expression(module: &HloModule, id: HloId, depth: usize) -> String {
+fn expression(module: &HloModule, labels: &SeededMap<HloId, String>, id: HloId, depth: usize) -> String {
+    if let Some(label) = labels.get(&id) {
+        return label.clone();
+    }
     let inst = module.inst(id);
-    let part =
-        |k: usize| inst.operands().get(k).map_or_else(String::new, |o| expression(module, *o, depth - 1));
+    let part = |k: usize| {
+        inst.operands().get(k).map_or_else(String::new, |o| expression(module, labels, *o, depth - 1))
+    };
     match (inst.op, inst.attrs()) {
         (HloOp::Constant, Attrs::Constant(literal)) => {
             literal_text(inst.shape().array().map(|a| a.ty), literal.bytes())
