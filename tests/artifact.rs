@@ -34,6 +34,8 @@ fn small() -> Program {
         dtype: DType::F32,
         dims: vec![2, 2],
     };
+    let instruction = "d".into();
+    p.extents.checks = vec![SizeCheck { instruction, dimension: 1, bound: 8 }];
     p.symbols = vec![symbol("x", true, 0), symbol("out0", false, 2)];
     p.provenance.names = vec!["add.1".into()];
     p.provenance.sources = vec!["model.py:3".into()];
@@ -50,7 +52,10 @@ fn a_program_survives_the_round_trip_and_gives_the_same_bytes_twice() {
     assert_eq!(bytes, artifact::write(&p));
     assert_eq!(artifact::read(&bytes).unwrap(), p);
     let meta = artifact::read_meta(&bytes).unwrap();
-    assert_eq!((meta.target.as_str(), meta.module.as_str(), meta.format), ("trn2", "tiny", 1));
+    assert_eq!(
+        (meta.target.as_str(), meta.module.as_str(), meta.format),
+        ("trn2", "tiny", artifact::FORMAT_VERSION)
+    );
 }
 
 #[test]
@@ -119,9 +124,9 @@ fn reseal(bytes: &mut [u8]) {
 #[test]
 fn another_format_version_is_named() {
     let mut bytes = artifact::write(&small());
-    let needle = b"\"format\": 1";
-    let at = bytes.windows(needle.len()).position(|w| w == needle).unwrap();
-    bytes[at + needle.len() - 1] = b'2';
+    let needle = format!("\"format\": {}", artifact::FORMAT_VERSION);
+    let at = bytes.windows(needle.len()).position(|w| w == needle.as_bytes()).unwrap();
+    bytes[at + needle.len() - 1] += 1;
     reseal(&mut bytes);
     assert_eq!(artifact::read(&bytes).unwrap_err().code.id, "MUR0603");
 }
@@ -141,7 +146,7 @@ fn sections_are_checked_even_when_the_file_digest_was_renewed() {
 
 #[test]
 fn indices_that_point_nowhere_are_refused() {
-    let breakages: [fn(&mut Program); 12] = [
+    let breakages: [fn(&mut Program); 14] = [
         |p| p.blocks[0].queue = 1,
         |p| p.blocks[0].count = 3,
         |p| p.blocks[0].first = u32::MAX,
@@ -153,6 +158,8 @@ fn indices_that_point_nowhere_are_refused() {
         |p| p.vars[1].const_offset = 2,
         |p| p.addr4_sites[0].record = 2,
         |p| p.provenance.descriptors[0] = 1,
+        |p| p.extents.reports = true,
+        |p| p.extents.inputs.push(Extent { array: 0, dimension: 0 }),
         |p| p.queues[0].name = "a name of more than thirty-one bytes".into(),
     ];
     for (i, breakage) in breakages.iter().enumerate() {

@@ -382,6 +382,21 @@ fn explain_without_such_a_value_is_refused() {
 }
 
 #[test]
+fn explain_tells_where_run_time_extents_come_from() {
+    let module = path(&fixture("dyn_concat").join("module.hlo.txt")).to_string();
+    let out = murre(&["explain", &module, "--shapes"]);
+    let shown = text(&out.stdout);
+    for part in
+        ["c = f32[<=10]{0} concatenate", "dimension 0 of at most 10: size", "padded for show.c (dot) with 0"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let out = murre(&["explain", &module, "--shapes", "--json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&out.stdout).expect("a JSON value");
+    assert!(rows.as_array().is_some_and(|r| r.len() == 4 && r[0]["bound"] == 4), "{rows}");
+}
+
+#[test]
 fn decode_names_an_address_and_refuses_other_digits() {
     let out = murre(&["decode", "0x00144000"]);
     assert!(text(&out.stdout).contains("SBUF partition 5, byte 0x4000"));

@@ -16,7 +16,7 @@ fn cases() -> Vec<PathBuf> {
         .filter(|p| p.join("case.json").exists())
         .collect();
     dirs.sort();
-    assert!(dirs.len() >= 57);
+    assert!(dirs.len() >= 73);
     dirs
 }
 

@@ -83,6 +83,47 @@ pub struct Symbol {
     pub dims: Vec<u64>,
 }
 
+/// A dimension of an array that goes in or comes out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Extent {
+    /// Position among the visible inputs or outputs.
+    pub array: u32,
+    /// The dimension.
+    pub dimension: u32,
+}
+
+/// A size that only a run can compare with its bound.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SizeCheck {
+    /// The HLO instruction that sets it.
+    pub instruction: String,
+    /// The dimension.
+    pub dimension: u32,
+    /// The largest legal size; the smallest is 0.
+    pub bound: u64,
+}
+
+/// What the host does not see. The last inputs are the extents of dynamic dimensions, `s32[]` each; so are the last outputs.
+/// Behind these two `s32[]` outputs may follow: the number of the check that failed first, from 1, or 0; and its size.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Default, bevy_ecs::prelude::Resource)]
+pub struct Extents {
+    /// What the hidden inputs say.
+    pub inputs: Vec<Extent>,
+    /// What the hidden outputs say.
+    pub outputs: Vec<Extent>,
+    /// Whether the outputs end with a failed check and its size.
+    pub reports: bool,
+    /// The checks.
+    pub checks: Vec<SizeCheck>,
+}
+
+impl Extents {
+    /// Number of hidden outputs.
+    pub fn hidden_outputs(&self) -> usize {
+        self.outputs.len() + if self.reports { 2 } else { 0 }
+    }
+}
+
 /// Provenance of one record: the HLO instruction it was lowered from.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
 pub struct Provenance {
@@ -135,6 +176,8 @@ pub struct Program {
     pub addr4_sites: Vec<WordSite>,
     /// Inputs and outputs.
     pub symbols: Vec<Symbol>,
+    /// Which inputs and outputs are extents of others.
+    pub extents: Extents,
     /// Which HLO instruction each record serves.
     pub provenance: Provenance,
 }
@@ -155,6 +198,7 @@ impl Program {
             addr4: Vec::new(),
             addr4_sites: Vec::new(),
             symbols: Vec::new(),
+            extents: Extents::default(),
             provenance: Provenance::default(),
         }
     }
@@ -162,6 +206,16 @@ impl Program {
     /// The input symbols, in order.
     pub fn inputs(&self) -> impl Iterator<Item = &Symbol> {
         self.symbols.iter().filter(|s| s.input)
+    }
+
+    /// The inputs that the host gives; the hidden ones follow them.
+    pub fn visible_inputs(&self) -> impl Iterator<Item = &Symbol> {
+        self.inputs().take(self.inputs().count().saturating_sub(self.extents.inputs.len()))
+    }
+
+    /// The outputs that the host sees; the hidden ones follow them.
+    pub fn visible_outputs(&self) -> impl Iterator<Item = &Symbol> {
+        self.outputs().take(self.outputs().count().saturating_sub(self.extents.hidden_outputs()))
     }
 
     /// The output symbols, in order.

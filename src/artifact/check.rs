@@ -4,8 +4,9 @@
 //! look rows up without asking again.
 
 use murre_components::diag::{Diagnostic, codes::artifact as codes};
+use murre_components::dtype::HloType;
 use murre_components::engine::MAX_QUEUES;
-use murre_components::program::{Program, VarKind};
+use murre_components::program::{Program, Symbol, VarKind};
 
 /// The first index of `program` that points outside its table, if any.
 pub fn check(program: &Program) -> Result<(), Diagnostic> {
@@ -75,6 +76,7 @@ pub fn check(program: &Program) -> Result<(), Diagnostic> {
             }
         }
     }
+    extents(p)?;
     if p.addr4.len() != p.addr4_sites.len() {
         return fault(format!("{} ADDR4 words and {} sites", p.addr4.len(), p.addr4_sites.len()));
     }
@@ -85,6 +87,31 @@ pub fn check(program: &Program) -> Result<(), Diagnostic> {
         }
     }
     provenance(p)
+}
+
+/// The hidden inputs and outputs are `s32[]`, and each names a dimension of a visible one.
+fn extents(p: &Program) -> Result<(), Diagnostic> {
+    let fault = |what: String| Err(Diagnostic::error(&codes::ART_INDEX, what));
+    let sides = [
+        ("input", true, &p.extents.inputs, p.extents.inputs.len()),
+        ("output", false, &p.extents.outputs, p.extents.hidden_outputs()),
+    ];
+    for (side, input, extents, hidden) in sides {
+        let all: Vec<&Symbol> = p.symbols.iter().filter(|s| s.input == input).collect();
+        let Some(visible) = all.len().checked_sub(hidden) else {
+            return fault(format!("{hidden} hidden {side}s of {}", all.len()));
+        };
+        if let Some(s) = all[visible..].iter().find(|s| s.ty != HloType::S32 || !s.dims.is_empty()) {
+            return fault(format!("hidden {side} '{}' is not an s32[]", s.name));
+        }
+        for e in extents {
+            let named = all[..visible].get(e.array as usize);
+            if named.is_none_or(|s| e.dimension as usize >= s.dims.len()) {
+                return fault(format!("an extent names dimension {} of {side} {}", e.dimension, e.array));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn provenance(p: &Program) -> Result<(), Diagnostic> {

@@ -11,7 +11,7 @@ use murre_components::program::Program;
 use serde::{Deserialize, Serialize};
 
 /// The version of the tables' layout. A change of any row's layout adds one.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 pub(super) const META_SECTION: &str = ".murre.meta";
 
 /// Size and digest of a section.

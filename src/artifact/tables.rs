@@ -11,6 +11,7 @@
 //! | `.murre.addr4` | u32 word |
 //! | `.murre.addr4.sites` | u8 stream, u8 offset, u32 record |
 //! | `.murre.symbols` | u8 input, u32 index, u32 variable, u8 HLO type, u8 dtype, u32 rank, u64 extents, text name |
+//! | `.murre.extents` | two lists of u32 array, u32 dimension: inputs, outputs; u8 reports; checks: u32 dimension, u64 bound, text name |
 //! | `.murre.provenance` | texts of names, texts of sources, then u32 lists: five streams, descriptors |
 //!
 //! Numbers are little-endian, a text is a u32 length and UTF-8, tables of rows that are not records, words or
@@ -34,7 +35,7 @@ const STREAM_SECTIONS: [&str; 5] =
     [".murre.stream.pool", ".murre.stream.act", ".murre.stream.pe", ".murre.stream.dve", ".murre.stream.sp"];
 
 /// Every table section, in the order of the file.
-pub(super) const SECTIONS: [&str; 15] = [
+pub(super) const SECTIONS: [&str; 16] = [
     STREAM_SECTIONS[0],
     STREAM_SECTIONS[1],
     STREAM_SECTIONS[2],
@@ -49,13 +50,14 @@ pub(super) const SECTIONS: [&str; 15] = [
     ".murre.addr4",
     ".murre.addr4.sites",
     ".murre.symbols",
+    ".murre.extents",
     ".murre.provenance",
 ];
 
 pub(super) fn encode(p: &Program) -> Vec<Section> {
     let mut out: Vec<Section> = Vec::with_capacity(SECTIONS.len());
     let mut put = |bytes: Vec<u8>| {
-        // Fifteen calls below, in the order of SECTIONS.
+        // Sixteen calls below, in the order of SECTIONS.
         let name = SECTIONS.get(out.len()).copied().unwrap_or("");
         out.push(Section { name, bytes });
     };
@@ -99,6 +101,22 @@ pub(super) fn encode(p: &Program) -> Vec<Section> {
         y.dims.iter().for_each(|d| s.u64(*d));
         s.text(&y.name);
     }));
+    let mut s = Sink::default();
+    for list in [&p.extents.inputs, &p.extents.outputs] {
+        s.u32(list.len() as u32);
+        for e in list {
+            s.u32(e.array);
+            s.u32(e.dimension);
+        }
+    }
+    s.u8(p.extents.reports as u8);
+    s.u32(p.extents.checks.len() as u32);
+    for c in &p.extents.checks {
+        s.u32(c.dimension);
+        s.u64(c.bound);
+        s.text(&c.instruction);
+    }
+    put(s.0);
     let mut s = Sink::default();
     for texts in [&p.provenance.names, &p.provenance.sources] {
         s.u32(texts.len() as u32);
@@ -150,6 +168,7 @@ pub(super) fn decode(file: &ArtifactFile<'_>, meta: &Meta) -> Result<Program, Di
         Ok(WordSite { stream: s.u8()?, offset: s.u8()?, record: s.u32()? })
     })?;
     p.symbols = table(".murre.symbols", file, 19, symbol)?;
+    p.extents = extents(file)?;
     let mut s = Source::new(".murre.provenance", file.section(".murre.provenance")?);
     for texts in [&mut p.provenance.names, &mut p.provenance.sources] {
         *texts = (0..s.count(4)?).map(|_| s.text()).collect::<Result<_, _>>()?;
@@ -159,6 +178,26 @@ pub(super) fn decode(file: &ArtifactFile<'_>, meta: &Meta) -> Result<Program, Di
     }
     s.end()?;
     Ok(p)
+}
+
+fn extents(file: &ArtifactFile<'_>) -> Result<Extents, Diagnostic> {
+    let mut s = Source::new(".murre.extents", file.section(".murre.extents")?);
+    let mut extents = Extents::default();
+    for list in [&mut extents.inputs, &mut extents.outputs] {
+        *list = (0..s.count(8)?)
+            .map(|_| Ok(Extent { array: s.u32()?, dimension: s.u32()? }))
+            .collect::<Result<_, Diagnostic>>()?;
+    }
+    extents.reports = match s.u8()? {
+        0 => false,
+        1 => true,
+        other => return Err(s.fault(format!("a program reports failed checks or not ({other})"))),
+    };
+    extents.checks = (0..s.count(16)?)
+        .map(|_| Ok(SizeCheck { dimension: s.u32()?, bound: s.u64()?, instruction: s.text()? }))
+        .collect::<Result<_, Diagnostic>>()?;
+    s.end()?;
+    Ok(extents)
 }
 
 fn symbol(s: &mut Source<'_>) -> Result<Symbol, Diagnostic> {

@@ -3,6 +3,7 @@
 //! tolerances of the case; or evaluated instead. When two forms of a program compile to the same bytes, the bytes run
 //! once.
 
+pub mod boundary;
 mod case;
 
 pub use case::{CaseReport, CheckOptions, Status, check_case};
@@ -55,10 +56,9 @@ pub fn simulate_traced(
     inputs: &[HostArray],
     options: &SimOptions,
 ) -> Result<(Vec<HostArray>, Vec<TraceStep>), Vec<Diagnostic>> {
-    let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
+    let bytes = boundary::to_device(program, inputs)?;
     let outcome = crate::sim::run(program, &bytes, options).map_err(|d| vec![d])?;
-    let arrays = program.outputs().zip(outcome.outputs);
-    let arrays = arrays.map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data }).collect();
+    let arrays = boundary::to_host(program, outcome.outputs).map_err(|d| vec![d])?;
     Ok((arrays, outcome.trace))
 }
 

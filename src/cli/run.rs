@@ -76,6 +76,5 @@ fn arrays_of(args: &Args, shapes: &[&ArrayShape]) -> Result<Vec<HostArray>, Vec<
 
 /// Shapes of a program's inputs, as the host sees them.
 fn symbol_shapes(program: &Program) -> Vec<ArrayShape> {
-    let shape = |dims: &[u64]| dims.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect::<Vec<_>>();
-    program.inputs().map(|s| ArrayShape::new(s.ty, shape(&s.dims))).collect()
+    murre::check::boundary::input_shapes(program)
 }

@@ -7,7 +7,7 @@
 use super::factor::Triangle;
 use super::fft::{Transform, fft, fft_work};
 use super::machine::Machine;
-use super::places::count;
+use super::places::{Places, count};
 use super::region::Callee;
 use super::scalar::Rule;
 use super::tensor::{Data, Meter, Scalar, Tensor, Value};
@@ -123,17 +123,32 @@ impl<'m> Machine<'m> {
         let dims = extents_of(inst.shape());
         let n = count(&dims);
         self.work(n as u64)?;
+        let stretched: Vec<Cow<'_, Tensor>> = match tensors.as_slice() {
+            [a, b] if shape.has_dynamic() => vec![stretched(a, b), stretched(b, a)],
+            _ => tensors.iter().map(|t| Cow::Borrowed(*t)).collect(),
+        };
+        let tensors: Vec<&Tensor> = stretched.iter().map(|t| t.as_ref()).collect();
         let Some(data) = elementwise::apply(rule, &tensors, shape.ty, n) else { return Ok(None) };
         let result = Tensor::new(shape.ty, dims, data);
         if !shape.has_dynamic() {
             return Ok(Some(result));
         }
-        // The first operand with a run-time size decides.
+        // Two sizes: 1 stretches to the other, otherwise the smaller one holds. Of a clamp the last operand decides.
         let shapes: Vec<_> = inst.operands().iter().map(|o| self.module.inst(*o).shape().array()).collect();
         let bounds = result.dims.clone();
         let size = |d: usize| {
-            let mut own = tensors.iter().zip(&shapes).filter(|(_, s)| s.is_some_and(|s| s.is_dynamic(d)));
-            own.next().map_or(bounds[d] as i64, |(t, _)| t.size(d))
+            let own = tensors.iter().zip(&shapes).filter(|(_, s)| s.is_some_and(|s| s.is_dynamic(d)));
+            let own = own.map(|(t, _)| t.size(d));
+            let meet = |a: i64, b: i64| {
+                if inst.op == HloOp::Clamp {
+                    b
+                } else if a.min(b) == 1 {
+                    a.max(b)
+                } else {
+                    a.min(b)
+                }
+            };
+            own.reduce(meet).unwrap_or(bounds[d] as i64)
         };
         Ok(Some(sized(result, inst.shape(), size)))
     }
@@ -187,7 +202,12 @@ impl<'m> Machine<'m> {
                 one(sized(movement::reverse(&a.cut(), list), shape, |d| a.size(d)))
             }
             (Slice, Attrs::Slice { start, stride, .. }, Some(a)) => {
-                one(sized(movement::slice(a, &dims, &usizes(start), &usizes(stride)), shape, |d| a.size(d)))
+                // The limit does not count, as in XLA.
+                let size = |d: usize| {
+                    let rest = a.size(d).saturating_sub(start[d]);
+                    if stride[d] == 1 { rest } else { rest.saturating_add(stride[d] - 1) / stride[d].max(1) }
+                };
+                one(sized(movement::slice(a, &dims, &usizes(start), &usizes(stride)), shape, size))
             }
             (Pad, Attrs::Pad { low, high, interior }, Some(a)) => {
                 let size = |d: usize| {
@@ -226,7 +246,16 @@ impl<'m> Machine<'m> {
             (Gather, Attrs::Gather(g), Some(a)) => {
                 let cut = t[1].cut();
                 let result = indexed::gather(a, &cut, g);
-                let own: Vec<i64> = result.dims.iter().map(|d| *d as i64).collect();
+                let mut own: Vec<i64> = result.dims.iter().map(|d| *d as i64).collect();
+                // A dimension that is taken whole keeps its size.
+                let dropped =
+                    |d: &i64| g.collapsed_slice_dims.contains(d) || g.operand_batching_dims.contains(d);
+                let windows = (0..a.dims.len() as i64).filter(|d| !dropped(d));
+                for (d, to) in windows.zip(&g.offset_dims) {
+                    if g.slice_sizes[d as usize] == a.dims[d as usize] as i64 {
+                        own[*to as usize] = a.size(d as usize);
+                    }
+                }
                 one(sized(result, shape, |d| own[d]))
             }
             (Scatter, Attrs::Scatter { dims: s, .. }, Some(_)) => {
@@ -266,14 +295,14 @@ impl<'m> Machine<'m> {
                 }))
             }
             (Reduce, Attrs::Dimensions(list), Some(a)) => {
-                let (arrays, inits) = halves(&t, a);
+                let (arrays, inits) = filled(&t);
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
                 let result = fold::reduce(&mut callee, &arrays, &inits, list)?;
                 let kept: Vec<usize> = (0..a.dims.len()).filter(|d| !list.contains(&(*d as i64))).collect();
                 Some(several(result, shape, |d| kept.get(d).map_or(0, |k| a.size(*k))))
             }
             (ReduceWindow, Attrs::Window(window), Some(a)) => {
-                let (arrays, inits) = halves(&t, a);
+                let (arrays, inits) = filled(&t);
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
                 let result = fold::reduce_window(&mut callee, &arrays, &inits, window)?;
                 // XLA counts windows without the padding, whatever the window declares.
@@ -281,7 +310,7 @@ impl<'m> Machine<'m> {
                     let w = &window[d];
                     let trivial = w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0;
                     let reach = (w.size - 1) * w.window_dilation + 1;
-                    if trivial { a.size(d) } else { ((a.size(d) - reach).div_euclid(w.stride) + 1).max(0) }
+                    if trivial { a.size(d) } else { (a.size(d) + w.stride - reach) / w.stride.max(1) }
                 };
                 Some(several(result, shape, size))
             }
@@ -399,8 +428,23 @@ impl<'m> Machine<'m> {
         Ok(match (inst.op, inst.attrs()) {
             (HloOp::DynamicUpdateSlice, _) => {
                 let [update, offsets @ ..] = t else { return Ok(None) };
-                indexed::dynamic_update_slice(&mut a, update, offsets);
-                Some(a)
+                if update.is_cut() {
+                    // Behind the update's size stays what was there; a dimension that is replaced whole takes its size.
+                    let full = |d: usize| update.dims[d] == a.dims[d];
+                    let live = update.extents();
+                    let live: Vec<usize> =
+                        (0..live.len()).map(|d| if full(d) { update.dims[d] } else { live[d] }).collect();
+                    let mut part = indexed::dynamic_slice(&a, offsets, &update.dims);
+                    let places = Places::whole(&update.dims);
+                    part.data.put(&live, &places, &update.data, &places);
+                    let sizes: Vec<i64> =
+                        (0..a.dims.len()).map(|d| if full(d) { update.size(d) } else { a.size(d) }).collect();
+                    indexed::dynamic_update_slice(&mut a, &part, offsets);
+                    Some(sized(Tensor { sizes: None, ..a }, shape, |d| sizes[d]))
+                } else {
+                    indexed::dynamic_update_slice(&mut a, update, offsets);
+                    Some(a)
+                }
             }
             (HloOp::Reshape, _) => reshape(a, shape),
             (HloOp::DynamicReshape, _) => {
@@ -438,11 +482,40 @@ impl<'m> Machine<'m> {
     }
 }
 
-/// The arrays cut to the first one's size, and the initial values, of a reduction.
-fn halves<'a>(t: &[&'a Tensor], first: &Tensor) -> (Vec<Cow<'a, Tensor>>, Vec<Scalar>) {
+/// The arrays and the initial values of a reduction. Behind an array's size stands its initial value, which is folded in
+/// once more for each such element, as in XLA.
+fn filled<'a>(t: &[&'a Tensor]) -> (Vec<Cow<'a, Tensor>>, Vec<Scalar>) {
     let (arrays, inits) = t.split_at(t.len() / 2);
-    let extents = first.extents();
-    (arrays.iter().map(|a| a.cut_to(&extents)).collect(), inits.iter().map(|i| i.first()).collect())
+    let fill = |(a, init): (&&'a Tensor, &&'a Tensor)| {
+        if !a.is_cut() {
+            return a.cut();
+        }
+        let (cut, none) = (a.cut(), vec![0; a.dims.len()]);
+        let high: Vec<i64> = a.dims.iter().zip(&cut.dims).map(|(b, n)| (*b - *n) as i64).collect();
+        Cow::Owned(movement::pad(&cut, init, &none, &high, &none))
+    };
+    (arrays.iter().zip(inits).map(fill).collect(), inits.iter().map(|i| i.first()).collect())
+}
+
+/// `a` with its one row repeated in each dimension in which it has size 1 and `other` more.
+fn stretched<'a>(a: &'a Tensor, other: &Tensor) -> Cow<'a, Tensor> {
+    let mut out = Cow::Borrowed(a);
+    if a.dims != other.dims || a.sizes.is_none() || other.sizes.is_none() {
+        return out;
+    }
+    for d in 0..a.dims.len() {
+        if a.size(d) != 1 || other.size(d) <= 1 {
+            continue;
+        }
+        let (mut row, none, step) = (a.dims.clone(), vec![0; a.dims.len()], vec![1; a.dims.len()]);
+        row[d] = 1;
+        let one = movement::slice(&out, &row, &none, &step);
+        row.remove(d);
+        let places: Vec<i64> = (0..a.dims.len() as i64).filter(|k| *k != d as i64).collect();
+        let wide = movement::broadcast(&Tensor::new(a.ty, row, one.data), &a.dims, &places);
+        out = Cow::Owned(Tensor { sizes: a.sizes.clone(), ..wide });
+    }
+    out
 }
 
 /// The elements of `a` in order, as an array of these run-time sizes.

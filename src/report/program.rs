@@ -97,7 +97,7 @@ pub fn program_json(program: &Program) -> Value {
         .map(|(w, s)| json!({ "word": format!("{w:08x}"), "site": s }))
         .collect();
     json!({
-        "name": program.name, "target": program.target.name(), "symbols": program.symbols,
+        "name": program.name, "target": program.target.name(), "symbols": program.symbols, "extents": program.extents,
         "variables": program.vars, "table": program.table, "queues": program.queues, "streams": streams,
         "blocks": program.blocks, "descriptors": descriptors, "addr4": addr4,
     })

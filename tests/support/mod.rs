@@ -3,12 +3,13 @@
 
 use murre::array::HostArray;
 use murre::array::compare::{Tolerance, compare};
+use murre::check::simulate_traced;
 use murre::components::diag::Diagnostic;
 use murre::components::dtype::HloType;
 use murre::components::engine::Target;
 use murre::components::hlo::{HloModule, Shape};
 use murre::components::program::Program;
-use murre::sim::{SimOptions, run};
+use murre::sim::SimOptions;
 use murre::systems::{CompileOptions, compile};
 
 /// A small deterministic generator.
@@ -48,14 +49,9 @@ pub fn try_simulated(
     inputs: &[HostArray],
     seed: Option<u64>,
 ) -> Result<Vec<HostArray>, Box<Diagnostic>> {
-    let bytes: Vec<Vec<u8>> = inputs.iter().map(|a| a.data.clone()).collect();
     let options = SimOptions { interleave: seed, check_races: true, ..SimOptions::default() };
-    let outcome = run(program, &bytes, &options).map_err(Box::new)?;
-    Ok(program
-        .outputs()
-        .zip(outcome.outputs)
-        .map(|(s, data)| HostArray { ty: s.ty, dims: s.dims.clone(), data })
-        .collect())
+    let first = |faults: Vec<Diagnostic>| faults.into_iter().next().map(Box::new).expect("a fault");
+    simulate_traced(program, inputs, &options).map(|(arrays, _)| arrays).map_err(first)
 }
 
 /// Random inputs for a module's entry parameters. Integers are small or extreme, floats small multiples of 1/4.

@@ -1,7 +1,19 @@
-//! Stage `dynamic_shape`: run-time indices become scalars; what still has a run-time extent is refused.
+//! Stage `dynamic_shape`: run-time indices become scalars; arrays with run-time extents become arrays at their bounds, with
+//! sizes beside them. HLO before and HLO after.
+//!
+//! [`rewrite`] and [`carried`] take sizes through the module, [`rules`] infers and pads, [`rebuilt`] and [`reshape`] move what hangs on a
+//! size, [`story`] says where sizes come from. What the host has to give and to cut is the `Extents` resource.
 
-pub mod refuse_dynamic_extents;
+mod carried;
+pub mod pad_dynamic_dimensions;
+mod padding;
+mod rebuilt;
+mod reshape;
+mod rewrite;
+mod rules;
+pub mod sizes;
 pub mod split_dynamic_indices;
+pub mod story;
 
 use crate::pass;
 use crate::pass::{Pass, Stage};
@@ -16,8 +28,8 @@ pub static PASSES: &[Pass] = &[
     ),
     pass!(
         Stage::DynamicShape,
-        refuse_dynamic_extents,
-        "dimensions with a run-time extent are named and refused",
-        "spec/ir.md 1.1"
+        pad_dynamic_dimensions,
+        "arrays with run-time extents go to their bounds, sizes and neutral elements beside them",
+        "spec/dynamic_shapes.md"
     ),
 ];

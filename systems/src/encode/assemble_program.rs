@@ -103,6 +103,7 @@ pub fn assemble_program(
     records: Option<ResMut<DescriptorRecords>>,
     table: Option<Res<TableEntries>>,
     signature: Option<Res<Signature>>,
+    extents: Option<Res<Extents>>,
     constants: Res<ConstPool>,
     options: Res<CompileOptions>,
     module: Res<HloModule>,
@@ -149,6 +150,7 @@ pub fn assemble_program(
     let mut faults = Vec::new();
     symbols(&signature.inputs, true, &[], (heads, places, from), &mut p.symbols, &mut faults);
     symbols(&signature.outputs, false, &signature.shared, (heads, places, from), &mut p.symbols, &mut faults);
+    p.extents = extents.map(|e| e.clone()).unwrap_or_default();
     for message in faults {
         sink.push(Diagnostic::error(&lower::ENCODE_SYMBOL, message));
     }

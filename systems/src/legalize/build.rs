@@ -111,6 +111,12 @@ impl<'r> Build<'r> {
         }
     }
 
+    /// The same with names `old.tag.xK`, for a second builder of one instruction.
+    pub fn tagged(mut self, tag: &str) -> Self {
+        self.stem = format!("{}.{tag}", self.stem);
+        self
+    }
+
     /// The array shape of a value.
     pub fn shape(&self, id: HloId) -> ArrayShape {
         match self.out.module.inst(id).shape() {

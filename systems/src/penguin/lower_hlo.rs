@@ -29,7 +29,7 @@ use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, Shape};
 use murre_components::hlo_table::HloHome;
 use murre_components::ids::*;
 use murre_components::penguin::*;
-use murre_components::program::VarKind;
+use murre_components::program::{Extent, Extents, VarKind};
 
 /// The pass.
 pub fn lower_hlo(world: &mut World) {
@@ -39,7 +39,10 @@ pub fn lower_hlo(world: &mut World) {
     let mut lower = Lower::new(&module, options.target, staging);
     (lower.unroll_limit, lower.transposes) = (options.unroll_limit as u64, options.target.arch() >= 30);
     let mut faults = Vec::new();
-    let signature = lower.lower_entry(&mut faults);
+    let mut signature = lower.lower_entry(&mut faults);
+    if let Some(extents) = world.get_resource::<Extents>() {
+        name_hidden(&mut signature, extents);
+    }
     {
         let sink = world.resource::<Diagnostics>();
         for d in faults {
@@ -63,6 +66,19 @@ pub fn lower_hlo(world: &mut World) {
         *row.bypass_change_detection() = home;
     }
     world.insert_resource(module);
+}
+
+/// Names the hidden outputs for people: `out0.size1`, `failed_check`, `failed_size`.
+fn name_hidden(signature: &mut Signature, extents: &Extents) {
+    let size = |e: &Extent| format!("out{}.size{}", e.array, e.dimension);
+    let mut names: Vec<String> = extents.outputs.iter().map(size).collect();
+    if extents.reports {
+        names.extend(["failed_check".to_owned(), "failed_size".to_owned()]);
+    }
+    let first = signature.outputs.len().saturating_sub(names.len());
+    for (leaf, name) in signature.outputs[first..].iter_mut().zip(names) {
+        leaf.name = name;
+    }
 }
 
 fn home_of(leaf: Option<&Leaf>) -> HloHome {

@@ -7,7 +7,7 @@ codes! {
     LOWER_TYPE = "MUR0402", "this element type is not lowered";
     LOWER_TILE = "MUR0403", "a tensor is too large for one tile";
     LOWER_LAYOUT = "MUR0404", "no access pattern can say this copy";
-    LOWER_DYNAMIC_SHAPE = "MUR0406", "a dimension has a run-time extent";
+    LOWER_DYNAMIC_SHAPE = "MUR0406", "a run-time extent has no rule";
     LOWER_LOOP_RULE = "MUR0407", "a loop breaks a rule of its kind";
     LOWER_RECURSION = "MUR0408", "computations call each other without end";
     DMA_LEVEL_OFF = "MUR0430", "a dynamic DMA needs a DGE level that is off";

@@ -13,4 +13,5 @@ codes! {
     SIM_INPUT = "MUR0708", "an input does not fit the program";
     SIM_REGISTER = "MUR0709", "a register operation outside its domain";
     SIM_RACE = "MUR0710", "two accesses to the same bytes are not ordered";
+    SIM_SIZE = "MUR0711", "a run-time size is outside its bound";
 }
