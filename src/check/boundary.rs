@@ -154,7 +154,7 @@ mod tests {
         let wide = recast(&data, 1, &[2, 3], &[3, 4]);
         assert_eq!(wide, [1, 2, 3, 0, 4, 5, 6, 0, 0, 0, 0, 0]);
         assert_eq!(recast(&wide, 1, &[3, 4], &[2, 3]), data);
-        assert_eq!(recast(&wide, 1, &[3, 4], &[0, 3]), []);
+        assert!(recast(&wide, 1, &[3, 4], &[0, 3]).is_empty());
         assert_eq!(recast(&[7, 8], 2, &[], &[]), [7, 8]);
         assert_eq!(recast(&[1, 2, 3, 4], 2, &[2], &[3]), [1, 2, 3, 4, 0, 0]);
     }
