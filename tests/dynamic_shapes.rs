@@ -488,6 +488,15 @@ fn t1_what_has_no_rule_is_named_all_of_it() {
 }
 
 #[test]
+fn t1_a_size_that_the_declared_type_hides_is_refused() {
+    let text = "HloModule m ENTRY e { x = f32[10] parameter(0) i = s32[<=6] parameter(1)
+  ROOT g = f32[6] gather(x, i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1} }";
+    let outcome = murre::systems::compile(module(text), CompileOptions::default());
+    let named: Vec<_> = outcome.diagnostics.iter().map(|d| (d.code.id, d.instruction.as_deref())).collect();
+    assert_eq!(named, [("MUR0406", Some("g"))]);
+}
+
+#[test]
 fn what_a_loops_condition_sets_or_has_no_bound_is_refused() {
     let text = "HloModule m
 body { t = (s32[], f32[8]) parameter(0) ROOT c = (s32[], f32[8]) copy(t) }

@@ -408,6 +408,17 @@ impl<'m> Rewrite<'m> {
                 let stand = rule(&op, &mut b, &mut self.known);
                 self.tell_padding(inst, &operands);
                 let stand = stand?;
+                // Taken for static, what lies behind the size would be read as data.
+                for (shape, sizes) in inst.shape().leaves().iter().zip(&stand.sizes) {
+                    let Some(array) = shape.array() else { continue };
+                    let hides =
+                        |d: &usize| !array.is_dynamic(*d) && array.dims[*d] > 1 && sizes[*d].is_some();
+                    if let Some(d) = (0..array.rank().min(sizes.len())).find(hides) {
+                        let reason =
+                            "the dimension is declared static, but its extent is a run-time value".to_owned();
+                        return Err(Refusal { dimension: Some(d), reason });
+                    }
+                }
                 self.known.sizes[inst.id.index()] = stand.sizes;
                 Ok(stand.value)
             }
