@@ -7,7 +7,8 @@ use iai_callgrind::{
 };
 use murre_systems::compile::set_threads;
 use murre_systems::synth::synthetic;
-use murre_systems::{Compiler, Stage};
+use murre_systems::options::EstimateOptions;
+use murre_systems::{CompileOptions, Compiler, Stage};
 use std::hint::black_box;
 
 /// Seed of the synthetic programs: limits hold for this one.
@@ -19,6 +20,9 @@ fn before(stage: Stage, n: u32) -> (Compiler, Stage) {
     let mut compiler = synthetic(n, SEED);
     let earlier: Vec<Stage> = Stage::ALL.into_iter().filter(|s| *s >= Stage::Place && *s < stage).collect();
     compiler.run_stages_stepwise(&earlier, |_, _, _| ());
+    if stage == Stage::Estimate {
+        compiler.world.resource_mut::<CompileOptions>().estimate = Some(EstimateOptions::default());
+    }
     (compiler, stage)
 }
 
@@ -81,13 +85,16 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
 #[bench::sync_40k(args = (Stage::Sync, 40_000), setup = before, config = limit(43_836_000))]
 #[bench::encode_10k(args = (Stage::Encode, 10_000), setup = before, config = limit(20_248_000))]
 #[bench::encode_40k(args = (Stage::Encode, 40_000), setup = before, config = limit(79_913_000))]
+#[bench::estimate_10k(args = (Stage::Estimate, 10_000), setup = before, config = limit(1_000))]
+#[bench::estimate_40k(args = (Stage::Estimate, 40_000), setup = before, config = limit(1_000))]
 fn back_end(input: (Compiler, Stage)) -> Compiler {
     black_box(run(input))
 }
 
 #[library_benchmark]
 #[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(536_000))]
-#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(8_407_000))]
+#[bench::legalize_5k(args = (Stage::Legalize, 5_000), setup = module_before, config = limit(1_000))]
+#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(1_000))]
 #[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(36_905_000))]
 #[bench::loops_5k(args = (Stage::Loops, 5_000), setup = module_before, config = limit(74_000))]
 #[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(13_685_000))]

@@ -454,7 +454,6 @@ fn all_refusals_are_told_at_once() {
     let text = "HloModule m ENTRY e { a = s64[2,2] parameter(0) x = f64[] parameter(1) d = s64[2,2] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
         p = s64[2,2] power(a, a) s = f64[] sine(x) q = f64[] add(s, x) h = f16[] convert(x) t = s64[2,2] add(d, p) ROOT r = (s64[2,2], f64[], f16[]) tuple(t, q, h) }";
     let found = refused(text);
-    let want: Vec<(String, &str)> =
-        ["d", "p", "s"].into_iter().map(|n| (n.to_owned(), "MUR0402")).collect();
+    let want: Vec<(String, &str)> = ["d", "p", "s"].into_iter().map(|n| (n.to_owned(), "MUR0402")).collect();
     assert_eq!(found, want);
 }

@@ -18,8 +18,8 @@ use murre_components::ids::HloId;
 
 /// The pass.
 pub fn expand_float_functions(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut FloatFunctions { module: &old }) {
+    let new = expand_all(&module, &mut FloatFunctions { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

@@ -11,8 +11,8 @@ use murre_components::ids::HloId;
 
 /// The pass.
 pub fn expand_integer_dots(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut IntegerDots { module: &old }) {
+    let new = expand_all(&module, &mut IntegerDots { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

@@ -11,8 +11,8 @@ use murre_components::ids::HloId;
 
 /// The pass.
 pub fn expand_mixed_dots(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut MixedDots { module: &old }) {
+    let new = expand_all(&module, &mut MixedDots { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

@@ -13,8 +13,8 @@ use murre_components::ids::HloId;
 
 /// The pass.
 pub fn expand_narrow_types(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut NarrowTypes { module: &old }) {
+    let new = expand_all(&module, &mut NarrowTypes { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

@@ -30,8 +30,8 @@ const ANNOTATIONS: [&str; 8] = [
 
 /// The pass.
 pub fn expand_one_device(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut OneDevice { module: &old }) {
+    let new = expand_all(&module, &mut OneDevice { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

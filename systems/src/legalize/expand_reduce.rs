@@ -18,8 +18,8 @@ use murre_components::ids::{CompId, HloId};
 
 /// The pass.
 pub fn expand_reduce(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut Reduce { module: &old, wide: Vec::new(), loops: Vec::new() }) {
+    let new = expand_all(&module, &mut Reduce { module: &module, wide: Vec::new(), loops: Vec::new() });
+    if let Some(new) = new {
         *module = new;
     }
 }

@@ -16,8 +16,8 @@ use murre_components::ids::{CompId, HloId};
 
 /// The pass.
 pub fn expand_reduce_window(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut ReduceWindow { module: &old }) {
+    let new = expand_all(&module, &mut ReduceWindow { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

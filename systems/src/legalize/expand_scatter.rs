@@ -18,9 +18,9 @@ use murre_components::ids::{CompId, HloId};
 
 /// The pass.
 pub fn expand_scatter(mut module: ResMut<HloModule>, options: Res<CompileOptions>) {
-    let old = module.clone();
-    let mut scatter = Scatter { module: &old, target: options.target, loops: Vec::new() };
-    if let Some(new) = expand_all(&old, &mut scatter) {
+    let mut scatter = Scatter { module: &module, target: options.target, loops: Vec::new() };
+    let new = expand_all(&module, &mut scatter);
+    if let Some(new) = new {
         *module = new;
     }
 }

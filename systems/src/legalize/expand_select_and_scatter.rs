@@ -16,8 +16,8 @@ const MAX_POSITIONS: i64 = 1024;
 
 /// The pass.
 pub fn expand_select_and_scatter(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut SelectAndScatter { module: &old }) {
+    let new = expand_all(&module, &mut SelectAndScatter { module: &module });
+    if let Some(new) = new {
         *module = new;
     }
 }

@@ -16,8 +16,8 @@ use murre_components::ids::{CompId, HloId};
 
 /// The pass.
 pub fn expand_sort(mut module: ResMut<HloModule>) {
-    let old = module.clone();
-    if let Some(new) = expand_all(&old, &mut Sort { module: &old, extremes: None }) {
+    let new = expand_all(&module, &mut Sort { module: &module, extremes: None });
+    if let Some(new) = new {
         *module = new;
     }
 }
