@@ -339,6 +339,27 @@ ENTRY e { x = f32[<=8] parameter(0) y = f32[<=4,2] parameter(1) k = s32[] parame
 }
 
 #[test]
+fn t15_a_tuple_of_one_is_a_state() {
+    let text = "body { t = (f32[<=8]) parameter(0) x = f32[<=8] get-tuple-element(t), index=0
+  n = s32[] get-dimension-size(x), dimensions={0} one = s32[] constant(1) m = s32[] subtract(n, one)
+  y = f32[<=8] set-dimension-size(x, m), dimensions={0} ROOT r = (f32[<=8]) tuple(y) }
+cond { t = (f32[<=8]) parameter(0) x = f32[<=8] get-tuple-element(t), index=0
+  n = s32[] get-dimension-size(x), dimensions={0} z = s32[] constant(2) ROOT c = pred[] compare(n, z), direction=GT }
+ENTRY e { x = f32[<=8] parameter(0) t = (f32[<=8]) tuple(x)
+  w = (f32[<=8]) while(t), condition=cond, body=body ROOT y = f32[<=8] get-tuple-element(w), index=0 }";
+    let results = agree(text, &sizes(8, &[]));
+    let extents: Vec<u64> = results.iter().map(|r| r[0].dims[0]).collect();
+    assert_eq!(extents, [0, 1, 2, 2, 2]);
+}
+
+#[test]
+fn t8_a_bound_that_no_size_reaches_is_refused() {
+    let text = "HloModule m ENTRY e { x = s8[<=3000000000] parameter(0) ROOT y = s8[<=3000000000] copy(x) }";
+    let outcome = murre::systems::compile(module(text), CompileOptions::default());
+    assert!(outcome.program.is_none() && outcome.diagnostics.iter().all(|d| d.code.id == "MUR0406"));
+}
+
+#[test]
 fn t16_dead_code_is_not_refused() {
     let text = "unused { x = f32[<=8,8] parameter(0) ROOT dead = f32[<=8,8] cholesky(x), lower=true }
 ENTRY e { x = f32[<=8,8] parameter(0)
