@@ -6,8 +6,8 @@ use iai_callgrind::{
     Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
 };
 use murre_systems::compile::set_threads;
-use murre_systems::synth::synthetic;
 use murre_systems::options::EstimateOptions;
+use murre_systems::synth::synthetic;
 use murre_systems::{CompileOptions, Compiler, Stage};
 use std::hint::black_box;
 

@@ -9,18 +9,7 @@ use super::places::count;
 use super::tensor::Tensor;
 use super::{elementwise, order, scalar, spectral};
 use murre_components::dtype::HloType;
-
-/// Targets that give their operand back.
-const ANNOTATIONS: [&str; 8] = [
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "annotate_device_placement",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "mhlo.copy",
-];
+use murre_components::hlo::ANNOTATIONS;
 
 /// A custom call with array operands; `results` are types and extents.
 pub(crate) struct CustomCall<'a> {

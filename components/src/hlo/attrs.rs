@@ -4,6 +4,18 @@ use super::shape::ArrayShape;
 use bytes::Bytes;
 use std::sync::Arc;
 
+/// Custom calls that say something to a partitioner or a memory planner and give their operand back.
+pub const ANNOTATIONS: [&str; 8] = [
+    "Sharding",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "annotate_device_placement",
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "mhlo.copy",
+];
+
 /// Direction of a comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]

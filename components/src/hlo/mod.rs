@@ -16,7 +16,9 @@ pub mod shape;
 pub mod source;
 pub mod texts;
 
-pub use attrs::{Attrs, ConvDims, Direction, DotDims, GatherDims, Literal, ScatterDims, WindowDim};
+pub use attrs::{
+    ANNOTATIONS, Attrs, ConvDims, Direction, DotDims, GatherDims, Literal, ScatterDims, WindowDim,
+};
 pub use module::{Computation, Draft, HloInst, HloModule, HloRange};
 pub use op::HloOp;
 pub use shape::{ArrayShape, Shape, UNBOUNDED};

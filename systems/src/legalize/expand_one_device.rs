@@ -13,20 +13,8 @@ use super::build::{Build, Expander, expand_all};
 use super::region::{apply, is_elementwise};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp};
+use murre_components::hlo::{ANNOTATIONS, Attrs, HloInst, HloModule, HloOp};
 use murre_components::ids::HloId;
-
-/// Custom calls that give their operand back.
-const ANNOTATIONS: [&str; 8] = [
-    "Sharding",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "annotate_device_placement",
-    "LayoutConstraint",
-    "MoveToDevice",
-    "MoveToHost",
-    "mhlo.copy",
-];
 
 /// The pass.
 pub fn expand_one_device(mut module: ResMut<HloModule>) {

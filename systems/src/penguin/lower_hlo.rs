@@ -19,6 +19,7 @@ use super::uses::{Uses, element_offset, is_transparent, leaf_count};
 use super::view::row_major;
 use crate::legalize::expand_scatter::descriptor_combiner;
 use crate::legalize::inline_calls::MAX_INLINED;
+use crate::legalize::region::is_pointwise;
 use crate::options::CompileOptions;
 use crate::staging::Staging;
 use bevy_ecs::prelude::*;
@@ -271,7 +272,7 @@ impl Lower<'_> {
                 let value = self.scalar_op(inst, &leaves)?;
                 shape.into_iter().map(|(ty, dims)| value.leaf(ty, dims)).collect()
             }
-            (op, _) if is_elementwise(op) => vec![self.elementwise(inst, &leaves)?],
+            (op, _) if is_pointwise(op) => vec![self.elementwise(inst, &leaves)?],
             (op, _) => {
                 return self.refuse(
                     &codes::LOWER_UNSUPPORTED_OP,
@@ -321,55 +322,6 @@ impl Lower<'_> {
         }
         self.values[id.index()] = leaves;
     }
-}
-
-fn is_elementwise(op: HloOp) -> bool {
-    use HloOp::*;
-    matches!(
-        op,
-        Abs | Add
-            | And
-            | Atan2
-            | Cbrt
-            | Ceil
-            | Clamp
-            | Compare
-            | Convert
-            | Cosine
-            | CountLeadingZeros
-            | Divide
-            | Erf
-            | Exponential
-            | ExponentialMinusOne
-            | Floor
-            | IsFinite
-            | Log
-            | LogPlusOne
-            | Logistic
-            | Maximum
-            | Minimum
-            | Multiply
-            | Negate
-            | Not
-            | Or
-            | PopulationCount
-            | Power
-            | Remainder
-            | RoundNearestAfz
-            | RoundNearestEven
-            | Rsqrt
-            | Select
-            | ShiftLeft
-            | ShiftRightArithmetic
-            | ShiftRightLogical
-            | Sign
-            | Sine
-            | Sqrt
-            | Subtract
-            | Tan
-            | Tanh
-            | Xor
-    )
 }
 
 /// The leaves of a shape; an array is its own.

@@ -3,6 +3,7 @@
 
 pub mod branches;
 pub mod control;
+pub mod copies;
 pub mod donated;
 pub mod dot;
 pub mod dot_operand;
