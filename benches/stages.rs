@@ -71,39 +71,39 @@ fn limit(instructions: u64) -> LibraryBenchmarkConfig {
 // Limits are the measured counts and one to four per cent: counts depend on the compiler's version, which
 // rust-toolchain.toml pins, and on the standard library's.
 #[library_benchmark]
-#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(11_173_000))]
-#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(45_098_000))]
-#[bench::address_10k(args = (Stage::Address, 10_000), setup = before, config = limit(17_610_000))]
-#[bench::address_40k(args = (Stage::Address, 40_000), setup = before, config = limit(63_889_000))]
-#[bench::registers_10k(args = (Stage::Registers, 10_000), setup = before, config = limit(7_847_000))]
-#[bench::registers_40k(args = (Stage::Registers, 40_000), setup = before, config = limit(32_630_000))]
-#[bench::route_10k(args = (Stage::Route, 10_000), setup = before, config = limit(5_350_000))]
-#[bench::route_40k(args = (Stage::Route, 40_000), setup = before, config = limit(19_925_000))]
-#[bench::describe_10k(args = (Stage::Describe, 10_000), setup = before, config = limit(3_242_000))]
-#[bench::describe_40k(args = (Stage::Describe, 40_000), setup = before, config = limit(11_769_000))]
-#[bench::sync_10k(args = (Stage::Sync, 10_000), setup = before, config = limit(13_378_000))]
-#[bench::sync_40k(args = (Stage::Sync, 40_000), setup = before, config = limit(43_836_000))]
-#[bench::encode_10k(args = (Stage::Encode, 10_000), setup = before, config = limit(20_248_000))]
-#[bench::encode_40k(args = (Stage::Encode, 40_000), setup = before, config = limit(79_913_000))]
-#[bench::estimate_10k(args = (Stage::Estimate, 10_000), setup = before, config = limit(1_000))]
-#[bench::estimate_40k(args = (Stage::Estimate, 40_000), setup = before, config = limit(1_000))]
+#[bench::place_10k(args = (Stage::Place, 10_000), setup = before, config = limit(11_199_000))]
+#[bench::place_40k(args = (Stage::Place, 40_000), setup = before, config = limit(44_688_000))]
+#[bench::address_10k(args = (Stage::Address, 10_000), setup = before, config = limit(17_713_000))]
+#[bench::address_40k(args = (Stage::Address, 40_000), setup = before, config = limit(62_810_000))]
+#[bench::registers_10k(args = (Stage::Registers, 10_000), setup = before, config = limit(7_805_000))]
+#[bench::registers_40k(args = (Stage::Registers, 40_000), setup = before, config = limit(32_465_000))]
+#[bench::route_10k(args = (Stage::Route, 10_000), setup = before, config = limit(5_298_000))]
+#[bench::route_40k(args = (Stage::Route, 40_000), setup = before, config = limit(19_729_000))]
+#[bench::describe_10k(args = (Stage::Describe, 10_000), setup = before, config = limit(3_277_000))]
+#[bench::describe_40k(args = (Stage::Describe, 40_000), setup = before, config = limit(11_924_000))]
+#[bench::sync_10k(args = (Stage::Sync, 10_000), setup = before, config = limit(13_322_000))]
+#[bench::sync_40k(args = (Stage::Sync, 40_000), setup = before, config = limit(44_578_000))]
+#[bench::encode_10k(args = (Stage::Encode, 10_000), setup = before, config = limit(20_940_000))]
+#[bench::encode_40k(args = (Stage::Encode, 40_000), setup = before, config = limit(82_684_000))]
+#[bench::estimate_10k(args = (Stage::Estimate, 10_000), setup = before, config = limit(14_616_000))]
+#[bench::estimate_40k(args = (Stage::Estimate, 40_000), setup = before, config = limit(57_191_000))]
 fn back_end(input: (Compiler, Stage)) -> Compiler {
     black_box(run(input))
 }
 
 #[library_benchmark]
-#[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(536_000))]
-#[bench::legalize_5k(args = (Stage::Legalize, 5_000), setup = module_before, config = limit(1_000))]
-#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(1_000))]
-#[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(36_905_000))]
-#[bench::loops_5k(args = (Stage::Loops, 5_000), setup = module_before, config = limit(74_000))]
-#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(13_685_000))]
+#[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(540_000))]
+#[bench::legalize_5k(args = (Stage::Legalize, 5_000), setup = module_before, config = limit(4_814_000))]
+#[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(8_284_000))]
+#[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(39_181_000))]
+#[bench::loops_5k(args = (Stage::Loops, 5_000), setup = module_before, config = limit(73_000))]
+#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(13_549_000))]
 fn front_end(input: (Compiler, Stage)) -> Compiler {
     black_box(run(input))
 }
 
 #[library_benchmark]
-#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(790_000))]
+#[bench::example(args = ("attention_decode_step"), setup = module_of, config = limit(694_000))]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
     black_box(murre::check::verified_module(&bytes::Bytes::from(bytes), "example").is_ok())
 }
