@@ -43,6 +43,16 @@ fn a_dot_of_too_many_tiles_is_refused() {
 }
 
 #[test]
+fn arrays_past_the_reach_of_an_address_are_refused() {
+    let text =
+        "HloModule m ENTRY e { x = f32[] parameter(0) ROOT r = f32[4294967297] broadcast(x), dimensions={} }";
+    assert_eq!(codes(text), [("MUR0403", "r".to_string())]);
+    let text =
+        "HloModule m ENTRY e { x = s8[4294967296] parameter(0) ROOT r = s8[1] slice(x), slice={[5:6]} }";
+    assert_eq!(codes(text), [("MUR0403", "x".to_string())]);
+}
+
+#[test]
 fn a_window_with_too_many_dimensions_is_refused() {
     let text = "HloModule m ENTRY e { x = f32[3,3,3,3,3,3,3] parameter(0) i = s32[] parameter(1)
   v = f32[3,3,3,3,3,3,3] transpose(x), dimensions={6,5,4,3,2,1,0}

@@ -177,7 +177,7 @@ impl<'r> Build<'r> {
             HloType::F64 => value.to_le_bytes().to_vec(),
             HloType::Bf16 => half::bf16::from_f64(value).to_le_bytes().to_vec(),
             HloType::F16 => half::f16::from_f64(value).to_le_bytes().to_vec(),
-            _ if ty.is_float() && value == 0.0 => vec![0; ty.bytes()],
+            _ if ty.is_float() && value.to_bits() == 0 => vec![0; ty.bytes()],
             _ if ty.is_float() => {
                 let wide = self.constant(HloType::F32, value);
                 return self.convert(wide, ty);

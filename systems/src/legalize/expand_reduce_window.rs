@@ -6,11 +6,12 @@
 //! reduce-window(x[n]) size=3  ->  p2 = add(x[0:n-1], x[1:n]) ; add(x[0:n-2], p2[1:n-1])
 //! ```
 //!
-//! Facts: `spec/hlo.md 7`; positions that padding or dilation adds hold the initial value.
+//! Facts: `spec/hlo.md 7`; positions that padding or dilation adds do not count.
 
 use super::build::{Build, Expander, expand_all};
-use super::region::{apply, is_associative, is_elementwise};
+use super::region::{apply, is_associative, is_elementwise, monoid};
 use bevy_ecs::prelude::*;
+use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, WindowDim};
 use murre_components::ids::{CompId, HloId};
 
@@ -41,11 +42,19 @@ impl Expander for ReduceWindow<'_> {
         let side = |f: fn(&WindowDim) -> i64| -> Vec<i64> { window.iter().map(f).collect() };
         let (low, high) = (side(|w| w.pad_low), side(|w| w.pad_high));
         let holes = side(|w| w.base_dilation - 1);
+        // Positions that padding or dilation adds are no elements: they must not count, whatever the initial value is.
+        let added = [&low, &high, &holes].iter().any(|side| side.iter().any(|n| *n != 0));
+        let one = monoid(self.module, *inst.called().first()?).filter(|_| n == 1);
+        let grouped = is_associative(self.module, *inst.called().first()?) && (one.is_some() || !added);
         let mut values: Vec<HloId> = Vec::with_capacity(n);
         for (x, init) in arrays.iter().zip(inits) {
-            values.push(b.pad(*x, *init, &low, &high, &holes));
+            let filler = match one {
+                Some(op) => neutral(b, op, b.ty(*x)),
+                None => *init,
+            };
+            values.push(b.pad(*x, filler, &low, &high, &holes));
         }
-        let result = if is_associative(self.module, *inst.called().first()?) {
+        let result = if grouped {
             for (d, w) in window.iter().enumerate() {
                 values = along(b, by, values, d, w);
             }
@@ -54,20 +63,51 @@ impl Expander for ReduceWindow<'_> {
             let arguments: Vec<HloId> = starts.into_iter().chain(values).collect();
             apply(b, by, &arguments, &dims)
         } else {
-            in_order(b, by, &values, inits, window)?
+            let real = added.then(|| {
+                let (yes, no) = (b.constant(HloType::Pred, 1.0), b.constant(HloType::Pred, 0.0));
+                let dims = b.dims(arrays[0]);
+                let ones = b.spread(yes, &dims);
+                b.pad(ones, no, &low, &high, &holes)
+            });
+            in_order(b, by, &values, real, inits, window)?
         };
         Some(if n == 1 && inst.shape().array().is_some() { result[0] } else { b.tuple(&result) })
+    }
+}
+
+/// What an operation leaves everything as it is with.
+fn neutral(b: &mut Build<'_>, op: HloOp, ty: HloType) -> HloId {
+    let bits = i64::from(ty.bits().min(63));
+    let (lowest, highest) = match ty {
+        HloType::Pred => (0, 1),
+        t if t.is_signed_int() && bits < 63 => (-(1i64 << (bits - 1)), (1i64 << (bits - 1)) - 1),
+        t if t.is_signed_int() => (i64::MIN, i64::MAX),
+        _ => (0, if bits < 63 { (1i64 << bits) - 1 } else { -1 }),
+    };
+    match op {
+        HloOp::Multiply => b.integer(ty, 1),
+        HloOp::And if ty == HloType::Pred => b.integer(ty, 1),
+        HloOp::And => b.integer(ty, -1),
+        HloOp::Maximum if ty.is_float() => b.constant(ty, f64::NEG_INFINITY),
+        HloOp::Minimum if ty.is_float() => b.constant(ty, f64::INFINITY),
+        HloOp::Maximum => b.integer(ty, lowest),
+        HloOp::Minimum => b.integer(ty, highest),
+        // -0 keeps a sum of negative zeros what it is.
+        HloOp::Add if ty.is_float() => b.constant(ty, -0.0),
+        _ => b.integer(ty, 0),
     }
 }
 
 /// Most window positions that are taken one by one.
 const MAX_POSITIONS: i64 = 1024;
 
-/// A computation that is not known to combine in any grouping sees the positions of its window in order.
+/// A computation that is not known to combine in any grouping sees the positions of its window in order; those that are
+/// not `real` are passed over.
 fn in_order(
     b: &mut Build<'_>,
     by: CompId,
     values: &[HloId],
+    real: Option<HloId>,
     inits: &[HloId],
     window: &[WindowDim],
 ) -> Option<Vec<HloId>> {
@@ -89,8 +129,15 @@ fn in_order(
         }
         let limit: Vec<i64> = (0..window.len()).map(|d| start[d] + (out[d] - 1) * stride[d] + 1).collect();
         let seen: Vec<HloId> = values.iter().map(|v| b.slice(*v, &start, &limit, &stride)).collect();
-        let arguments: Vec<HloId> = result.into_iter().chain(seen).collect();
-        result = apply(b, by, &arguments, &out);
+        let arguments: Vec<HloId> = result.iter().copied().chain(seen).collect();
+        let mut next = apply(b, by, &arguments, &out);
+        if let Some(real) = real {
+            let here = b.slice(real, &start, &limit, &stride);
+            for (n, old) in next.iter_mut().zip(&result) {
+                *n = b.select(here, *n, *old);
+            }
+        }
+        result = next;
     }
     Some(result)
 }

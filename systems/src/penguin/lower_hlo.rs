@@ -137,10 +137,22 @@ impl Lower<'_> {
         signature
     }
 
+    /// Refuses arrays that the addresses of a variable do not span.
+    fn addressable(&self, shape: &Shape) -> Lowered<()> {
+        let large = leaves_of(shape).into_iter().filter_map(|s| s.array());
+        let bytes = large.map(|a| a.elements().saturating_mul(a.ty.bytes() as u64)).max().unwrap_or(0);
+        if bytes > u32::MAX as u64 {
+            return self
+                .refuse(&codes::LOWER_TILE, format!("an array of {bytes} bytes: a variable has 4 GiB"));
+        }
+        Ok(())
+    }
+
     /// Locations of a parameter's leaves. A scalar integer becomes a control scalar where it is first read as one,
     /// outside every loop.
     fn entry_parameter(&mut self, id: HloId, signature: &mut Signature) -> Lowered<Vec<Leaf>> {
         let inst = self.module.inst(id);
+        self.addressable(inst.shape())?;
         let shapes = leaves_of(inst.shape());
         let many = shapes.len() > 1;
         let mut leaves = Vec::with_capacity(shapes.len());
@@ -227,6 +239,7 @@ impl Lower<'_> {
             let what = "branches that call the same computations make the program too large";
             return self.refuse(&codes::LOWER_RECURSION, what);
         }
+        self.addressable(inst.shape())?;
         let array = inst.shape().array().filter(|a| a.elements() == 0 && inst.op != HloOp::GetTupleElement);
         if let Some(array) = array {
             // Nothing to compute: an array without elements.
