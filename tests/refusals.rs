@@ -37,8 +37,8 @@ fn wide_types_are_refused() {
 
 #[test]
 fn a_dot_of_too_many_tiles_is_refused() {
-    let text = "HloModule m ENTRY e { x = bf16[65536,32768] parameter(0) y = bf16[32768,32768] parameter(1)
-  ROOT r = bf16[65536,32768] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
+    let text = "HloModule m ENTRY e { x = bf16[32768,32768] parameter(0) y = bf16[32768,32768] parameter(1)
+  ROOT r = bf16[32768,32768] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0} }";
     assert_eq!(codes(text), [("MUR0403", "r".to_string())]);
 }
 

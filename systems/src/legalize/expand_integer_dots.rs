@@ -24,6 +24,8 @@ struct IntegerDots<'m> {
 /// Sums of fewer products than this are exact: both operands signed bytes, and any other bytes.
 const SIGNED_DEPTH: i64 = 1024;
 const BYTE_DEPTH: i64 = 256;
+/// Longest contraction that is cut into exact parts.
+const MAX_DEPTH: i64 = 1 << 17;
 
 impl IntegerDots<'_> {
     fn operand(&self, inst: HloInst<'_>, k: usize) -> Option<HloType> {
@@ -36,7 +38,14 @@ impl Expander for IntegerDots<'_> {
         let small = |t: Option<HloType>| {
             t.is_some_and(|t| (t.is_int() || t == HloType::Pred) && t.bytes() <= 4 && t.bits() != 4)
         };
+        let depth = match (inst.attrs(), inst.operands().first()) {
+            (Attrs::Dot(d), Some(x)) => self.module.inst(*x).shape().array().map_or(0, |a| {
+                d.lhs_contracting.iter().map(|k| a.dims[*k as usize].max(0)).fold(1, i64::saturating_mul)
+            }),
+            _ => 0,
+        };
         inst.op == HloOp::Dot
+            && depth <= MAX_DEPTH
             && small(self.operand(inst, 0))
             && small(self.operand(inst, 1))
             && inst.shape().array().is_some_and(|s| s.elements() > 0 && s.ty.bytes() <= 4)
