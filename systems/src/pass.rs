@@ -195,7 +195,9 @@ pub fn install(schedule: &mut Schedule, stages: &[Stage]) {
         let set = PassSet(row as u16);
         (pass.add)(schedule, set);
         if pass.verify {
-            schedule.configure_sets(set.in_set(RankSet(rank)).run_if(|o: Res<CompileOptions>| o.verify));
+            // What was refused in the same stage is not finished.
+            let checks = |o: Res<CompileOptions>, d: Res<Diagnostics>| o.verify && !d.has_errors();
+            schedule.configure_sets(set.in_set(RankSet(rank)).run_if(checks));
         } else {
             schedule.configure_sets(set.in_set(RankSet(rank)));
         }

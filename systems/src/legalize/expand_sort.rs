@@ -28,6 +28,9 @@ struct Sort<'m> {
     extremes: Option<[CompId; 2]>,
 }
 
+/// Largest array that is sorted.
+const MAX_ELEMENTS: u64 = 1 << 26;
+
 /// A top-k of at most this many picks one after the other.
 const PICKED: i64 = 16;
 
@@ -114,7 +117,12 @@ enum Less {
 
 impl Expander for Sort<'_> {
     fn wants(&self, inst: HloInst<'_>) -> bool {
+        let large = inst
+            .operands()
+            .iter()
+            .any(|o| self.module.inst(*o).shape().array().is_none_or(|a| a.elements() > MAX_ELEMENTS));
         match inst.op {
+            HloOp::Sort | HloOp::TopK | HloOp::CustomCall if large => false,
             HloOp::Sort => inst.called().first().is_some_and(|c| is_elementwise(self.module, *c)),
             HloOp::CustomCall if !matches!(inst.attrs(), Attrs::CustomCall { target, .. } if target == "TopK") => {
                 false
