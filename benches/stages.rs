@@ -93,11 +93,11 @@ fn back_end(input: (Compiler, Stage)) -> Compiler {
 
 #[library_benchmark]
 #[bench::dynamic_shape_5k(args = (Stage::DynamicShape, 5_000), setup = module_before, config = limit(540_000))]
-#[bench::legalize_5k(args = (Stage::Legalize, 5_000), setup = module_before, config = limit(4_814_000))]
+#[bench::legalize_5k(args = (Stage::Legalize, 5_000), setup = module_before, config = limit(5_640_000))]
 #[bench::simplify_5k(args = (Stage::Simplify, 5_000), setup = module_before, config = limit(8_284_000))]
 #[bench::penguin_5k(args = (Stage::Penguin, 5_000), setup = module_before, config = limit(39_181_000))]
 #[bench::loops_5k(args = (Stage::Loops, 5_000), setup = module_before, config = limit(73_000))]
-#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(13_549_000))]
+#[bench::codegen_5k(args = (Stage::Codegen, 5_000), setup = module_before, config = limit(14_175_000))]
 fn front_end(input: (Compiler, Stage)) -> Compiler {
     black_box(run(input))
 }

@@ -117,12 +117,12 @@ enum Less {
 
 impl Expander for Sort<'_> {
     fn wants(&self, inst: HloInst<'_>) -> bool {
-        let large = inst
-            .operands()
-            .iter()
-            .any(|o| self.module.inst(*o).shape().array().is_none_or(|a| a.elements() > MAX_ELEMENTS));
+        let large = || {
+            let mut arrays = inst.operands().iter().map(|o| self.module.inst(*o).shape().array());
+            arrays.any(|a| a.is_none_or(|a| a.elements() > MAX_ELEMENTS))
+        };
         match inst.op {
-            HloOp::Sort | HloOp::TopK | HloOp::CustomCall if large => false,
+            HloOp::Sort | HloOp::TopK | HloOp::CustomCall if large() => false,
             HloOp::Sort => inst.called().first().is_some_and(|c| is_elementwise(self.module, *c)),
             HloOp::CustomCall if !matches!(inst.attrs(), Attrs::CustomCall { target, .. } if target == "TopK") => {
                 false
