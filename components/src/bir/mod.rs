@@ -7,6 +7,7 @@
 
 pub mod ap;
 pub mod axis;
+pub mod branch;
 pub mod dma;
 pub mod dynamic;
 pub mod expr;

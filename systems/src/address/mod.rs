@@ -10,11 +10,19 @@ pub mod rewire_dynamic_ap_registers;
 pub mod verify_address;
 pub mod walk;
 
+use crate::loops::{verify_control_flow, verify_nests};
 use crate::pass;
 use crate::pass::{Pass, Stage};
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[
+    pass!(
+        Stage::Address,
+        verify_nests,
+        "loops pair up and stand where their axes say; addresses use the loops around them",
+        "spec/ir.md 3.4",
+        verify
+    ),
     pass!(
         Stage::Address,
         lower_branch,
@@ -26,6 +34,13 @@ pub static PASSES: &[Pass] = &[
         expand_all_engine,
         "control operations are cloned for each engine that needs their result",
         "spec/ir.md 5.7 (L19)"
+    ),
+    pass!(
+        Stage::Address,
+        verify_control_flow,
+        "control flow is reducible and the same on every engine",
+        "spec/ir.md 3.4, CFG015 to CFG019",
+        verify
     ),
     pass!(
         Stage::Address,

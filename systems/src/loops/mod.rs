@@ -1,6 +1,9 @@
-//! Stage `loops`: every axis obeys the rules of its kind before anything is lowered from it.
+//! Stage `loops`: every axis obeys the rules of its kind before anything is lowered from it. [`verify_nests`] and
+//! [`verify_control_flow`] belong to stage `address`, in front of and behind the lowering of loops to branches.
 
+pub mod verify_control_flow;
 pub mod verify_loops;
+pub mod verify_nests;
 
 use crate::pass;
 use crate::pass::{Pass, Stage};

@@ -102,8 +102,8 @@ impl Lower<'_> {
                 row.bounds.step = self.exprs.constant(p.step);
                 let limit = self.exprs.intern(Expr::RuntimeInt(p.limit));
                 row.bounds.ub = self.exprs.affine([(limit, 1)], p.constant);
-                let span = (p.ub_bounds.1 - p.lb).max(0);
-                row.bounds.max_trip = ((span + p.step - 1) / p.step) as u64;
+                let range = |r: RegId| (self.bounds(r).lo, self.bounds(r).hi);
+                row.bounds.max_trip = row.bounds.max_tripcount(&self.exprs, range).unwrap_or(u32::MAX as u64);
                 if let (true, Some(c)) = (p.counter_is_axis, &counting) {
                     counter_is_axis = true;
                     inside[c.leaf] = Leaf::Scalar { ty: HloType::S32, reg: iv, dims: init[c.leaf].extents() };

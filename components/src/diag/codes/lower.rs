@@ -10,6 +10,16 @@ codes! {
     LOWER_DYNAMIC_SHAPE = "MUR0406", "a run-time extent has no rule";
     LOWER_LOOP_RULE = "MUR0407", "a loop breaks a rule of its kind";
     LOWER_RECURSION = "MUR0408", "computations call each other without end";
+    LOOP_LOWER_BOUND = "MUR0420", "the lower bound of a run-time loop is not a constant";
+    LOOP_STEP = "MUR0421", "the step of a run-time loop is not a positive constant";
+    LOOP_UPPER_BOUND = "MUR0422", "the upper bound of a run-time loop is not one run-time value";
+    LOOP_NEST = "MUR0423", "loops do not nest";
+    LOOP_AXIS_SCOPE = "MUR0424", "an address uses a loop axis outside of its loop";
+    LOOP_CONDITION = "MUR0425", "a do-while has no usable condition";
+    LOOP_CONTROL_FLOW = "MUR0426", "control flow is not reducible";
+    LOOP_DMA = "MUR0427", "a static DMA in a loop writes what must stay";
+    LOOP_AXIS_ENGINE = "MUR0428", "an induction register belongs to another engine";
+    LOOP_LIMIT = "MUR0429", "the limit of a loop does not fit its register";
     DMA_LEVEL_OFF = "MUR0430", "a dynamic DMA needs a DGE level that is off";
     DMA_TENSOR_INDIRECT = "MUR0431", "a DMA operand is tensor-indirect";
     DMA_DGE_DISABLED = "MUR0432", "a DMA is routed to a descriptor generator although all are off";
