@@ -22,6 +22,9 @@ pub const SHAPE_REGISTER: u32 = 0x4000_0000;
 pub const REGISTER: u32 = 0x8000_0000;
 /// All marker bits.
 pub const MARKERS: u32 = INDIRECT | SHAPE_REGISTER | REGISTER;
+/// What must be zero in a base before an encoder makes a gather of it: the markers, and address bits that no memory
+/// uses (byte mask 0xFC, `spec/isa.md 3.3`, 9 no. 8). Addresses of PSUM pass.
+pub const BASE_MASK: u32 = 0xFC00_0000;
 /// First address behind PSUM.
 pub const PSUM_END: u32 = 0x0240_0000;
 
@@ -196,7 +199,7 @@ impl Addr4 {
     /// Marks the word as a gather's index; refused when it carries a marker already.
     #[inline]
     pub fn indirect(self) -> Result<Addr4, Fault> {
-        if self.0 & MARKERS != 0 {
+        if self.0 & BASE_MASK != 0 {
             return Err(Fault::new(
                 &code::ISA_MARKED,
                 3,

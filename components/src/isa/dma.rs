@@ -62,6 +62,13 @@ layout! {
     }
 }
 
+/// `dge_op`: rows where an index vector says.
+pub const DGE_INDIRECT: u8 = 1;
+/// `dge_op`: tiles are turned.
+pub const DGE_TRANSPOSE: u8 = 2;
+/// `dge_op`: indexed rows are turned.
+pub const DGE_GATHER_TRANSPOSE: u8 = 3;
+
 /// Flags of a 0xDA record: mode in bits 0..1.
 pub const INDEX_MODE: u8 = 0x03;
 /// Index mode: the source is indexed.

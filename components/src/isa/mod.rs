@@ -18,12 +18,15 @@ pub mod elementwise;
 pub mod event;
 pub mod explain;
 pub mod field;
+pub mod mx;
 pub mod names;
+pub mod operands;
 pub mod parse;
 pub mod print;
 pub mod record;
 pub mod rules;
 pub mod tensor;
+pub mod transfer;
 
 pub use act::ActFunc;
 pub use addr4::{
@@ -39,7 +42,10 @@ pub use elementwise::*;
 pub use event::Events;
 pub use explain::{WordExplanation, explain_word};
 pub use field::{Bias, F32Bits, Fault, Imm, Name};
+pub use mx::{MxGather, MxLeg, MxTensor};
+pub use operands::check_operands;
 pub use parse::assemble;
 pub use print::disassemble;
 pub use record::{Instr, decode, decode_record, encode};
-pub use tensor::{Gather, MxGather, Operand, Pair, Tensor};
+pub use tensor::{Gather, Operand, Pair, Tensor};
+pub use transfer::{check_emitted, check_transfer};

@@ -25,4 +25,15 @@ codes! {
     ISA_NO_WIRE_CODE = "MUR0823", "an operator has no wire code on this target";
     ISA_DTYPE = "MUR0824", "not a dtype of this generation";
     ISA_TEXT = "MUR0825", "the text of a record cannot be read";
+    ISA_QUADRANT = "MUR0826", "a gather's index and data do not start in one SBUF quadrant";
+    ISA_MX_TARGET = "MUR0827", "an MX operand on a generation that has none";
+    ISA_MX_PARENT = "MUR0828", "data and scale of an MX operand belong to different instructions";
+    ISA_MX_BOTH = "MUR0829", "only one of an MX operand's data and scale is gathered";
+    ISA_MX_INDEX = "MUR0830", "data and scale of an MX operand are gathered by different indices";
+    ISA_INACTIVE = "MUR0831", "an address lies in the padding behind a partition's bytes";
+    ISA_TRANSFER_PAIR = "MUR0832", "a transfer and its extension record do not fit";
+    ISA_TRANSFER_INDEX = "MUR0833", "the index vector of a transfer is not legal";
+    ISA_TRANSFER_BYTES = "MUR0834", "the two sides of a transfer hold different numbers of elements";
+    ISA_TRANSFER_COMPUTE = "MUR0835", "a transfer combines with an operator that compiled programs may not use";
+    ISA_PAIR = "MUR0836", "a wide offset or bound is not in an even register pair";
 }
