@@ -408,3 +408,117 @@ fn an_endless_evaluation_ends_by_its_limit() {
     let (dir, module, out) = scratch(module.as_bytes());
     refuses(&["eval", &module, "--outputs", &out, "--max-steps", "1000"], "MUR0303", dir.path());
 }
+
+#[test]
+fn usage_errors_are_json_for_programs_that_read() {
+    for args in [vec!["--json", "compile"], vec!["nothing", "--json"], vec!["run", "m", "--json", "--what"]] {
+        let out = murre(&args);
+        assert_eq!(out.status.code(), Some(2), "{args:?}");
+        let line = text(&out.stderr);
+        let value: serde_json::Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        assert_eq!(value["code"], "MUR0908", "{line}");
+        assert!(
+            value["message"].as_str().is_some_and(|m| !m.is_empty() && !m.starts_with("error")),
+            "{line}"
+        );
+        assert_eq!(text(&out.stdout), "");
+    }
+    let out = murre(&["compile"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("Usage: murre compile"), "{}", text(&out.stderr));
+    assert_eq!(murre(&["--json", "--help"]).status.code(), Some(0));
+}
+
+#[test]
+fn what_has_no_effect_is_said() {
+    let (dir, inputs) = changed_inputs(|d| {
+        std::fs::copy(d.join("input_1.npy"), d.join("input_2.npy")).expect("copying");
+    });
+    let module = path(&dir.path().join("module")).to_string();
+    let artifact = path(&dir.path().join("out.mur")).to_string();
+    let outputs = path(&dir.path().join("outputs")).to_string();
+    assert_eq!(murre(&["compile", &module, "-o", &artifact]).status.code(), Some(0));
+    for command in ["eval", "run"] {
+        let out = murre(&[command, &module, "--inputs", &inputs, "--outputs", &outputs]);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(0), "{said}");
+        assert!(said.starts_with("warning[MUR0909]") && said.contains("input_2.npy"), "{said}");
+    }
+    std::fs::remove_file(dir.path().join("input_2.npy")).expect("removing");
+    let run = ["run", &artifact, "--inputs", &inputs, "--outputs", &outputs];
+    let out = murre(&run);
+    assert_eq!((out.status.code(), text(&out.stderr).as_str()), (Some(0), ""));
+    let out = murre(&[&run[..], &["--target", "trn3", "--verify"]].concat());
+    let said = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(0), "{said}");
+    assert!(said.contains("MUR0909") && said.contains("--target, --verify"), "{said}");
+}
+
+#[test]
+fn a_size_of_sbuf_that_cannot_be_is_refused_before_anything_else() {
+    let module = fixture("llama_generate_loop").join("module.hlo.txt");
+    for bytes in ["1", "16400", "16420", "196609", "230000"] {
+        let out = murre(&["compile", path(&module), "--stop-after", "place", "--sbuf-bytes", bytes]);
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(said.starts_with("error[MUR0505]") && said.contains("from 16448 to 229376"), "{said}");
+    }
+    let case = fixture("dus_kv_write");
+    let out = murre(&["check", path(&case), "--sbuf-bytes", "100"]);
+    assert!(text(&out.stderr).contains("MUR0505"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn explain_shows_the_values_of_a_run() {
+    let case = fixture("dus_kv_write");
+    let module = path(&case.join("module.hlo.txt")).to_string();
+    let out = murre(&["explain", &module, "pos.1", "--inputs", path(&case), "--json"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let story: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    assert_eq!(story["simulated"], true);
+    let steps = story["arithmetic"].as_array().expect("steps");
+    let clamp = steps.iter().find(|s| s["why"] == "upper_clamp").expect("an upper clamp");
+    assert_eq!(clamp["values"]["first"][0], 0, "{clamp}");
+    assert!(story["accesses"][0]["places"][0]["byte"].is_u64(), "{}", story["accesses"]);
+    assert!(story["accesses"][0]["symbolic"]["terms"][0]["coef"].is_i64(), "{}", story["accesses"]);
+    let out = murre(&["explain", &module, "pos.1"]);
+    assert!(text(&out.stdout).contains("With --inputs"), "{}", text(&out.stdout));
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    refuses(&["explain", &module, "ck.1"], "MUR0906", dir.path());
+    // The variable of a cache is data, its name close to another one gives a hint.
+    let said = text(&murre(&["explain", &module, "pos"]).stderr);
+    assert!(said.contains("did you mean pos.1?"), "{said}");
+}
+
+#[test]
+fn history_follows_names_and_rows() {
+    let module = path(&fixture("dus_kv_write").join("module.hlo.txt")).to_string();
+    let out = murre(&["history", &module, "pos.1", "--json"]);
+    assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+    let history: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+    let changes = history["entities"][0]["changes"].as_array().expect("changes");
+    assert_eq!(changes[0]["deed"], "read");
+    assert!(changes.iter().any(|c| c["pass"] == "assemble_program"), "{changes:?}");
+    let out = murre(&["history", &module, "%r1"]);
+    assert!(
+        text(&out.stdout).starts_with("register r1\n\nmade by lower_hlo (penguin)"),
+        "{}",
+        text(&out.stdout)
+    );
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    refuses(&["history", &module, "loc999"], "MUR0907", dir.path());
+}
+
+#[test]
+fn a_case_is_held_against_itself_with_constants() {
+    let case = fixture("dus_kv_write");
+    let out = murre(&["check", path(&case), "--fix-scalars", "--json"]);
+    assert_eq!(out.status.code(), Some(0), "{}{}", text(&out.stdout), text(&out.stderr));
+    let line = text(&out.stdout).lines().next().map(str::to_owned).expect("a case");
+    let report: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(report["fixed"]["scalars"], serde_json::json!(["pos.1"]));
+    assert!(report["fixed"]["runs"].as_u64().is_some_and(|n| n >= 8), "{line}");
+    assert_eq!(report["fixed"]["coincide"], report["fixed"]["steered"], "{line}");
+    let out = murre(&["check", path(&fixture("gather_embedding")), "--fix-scalars"]);
+    assert!(text(&out.stdout).contains("no scalar of its steers anything"), "{}", text(&out.stdout));
+}

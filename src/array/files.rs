@@ -33,6 +33,18 @@ pub fn read_inputs(path: &Path, shapes: &[&ArrayShape]) -> Result<Vec<HostArray>
     read_arrays(path, shapes, "input_", "arg")
 }
 
+/// The first input behind the `count` that a program takes, if the directory or the `.npz` has one.
+pub fn input_behind(path: &Path, count: usize) -> Option<String> {
+    let (file, member) = (format!("input_{count}.npy"), format!("arg{count}"));
+    match is_npz(path) {
+        true => {
+            let mut archive = open_npz(path).ok()?;
+            archive.zip_archive().by_name(&format!("{member}.npy")).is_ok().then_some(member)
+        }
+        false => path.join(&file).exists().then_some(file),
+    }
+}
+
 #[allow(clippy::result_large_err)] // one diagnostic a file
 /// Reads arrays named `<file><i>.npy` in a directory, or `<member><i>` in an `.npz`.
 pub fn read_arrays(

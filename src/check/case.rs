@@ -1,6 +1,7 @@
 //! One case. In: its directory. Out: passed, or each thing that went wrong in a line. A panic inside is caught and is
 //! a failed case, so that the others still run.
 
+use super::fixed::{FixedCounts, fix_scalars};
 use super::{SimulateOptions, evaluate, no_program, simulate, verified_module};
 use crate::array::HostArray;
 use crate::array::case::{Case, Vector, load_case};
@@ -13,8 +14,8 @@ use murre_systems::{CompileOptions, compile};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What is checked.
-#[derive(Clone, Debug)]
+/// What is checked. Without targets nothing is compiled.
+#[derive(Clone, Debug, Default)]
 pub struct CheckOptions {
     /// The evaluator instead of compiler and simulator.
     pub eval: bool,
@@ -61,6 +62,8 @@ pub struct CaseReport {
     pub vectors: usize,
     /// What went wrong, the first things first.
     pub notes: Vec<String>,
+    /// What fixing its scalars gave, when that was asked for.
+    pub fixed: Option<FixedCounts>,
 }
 
 /// Notes that are kept of a case; the rest is counted.
@@ -82,6 +85,18 @@ impl CaseReport {
     /// A line for the case, and a line for each thing that went wrong.
     pub fn text(&self) -> String {
         let mut out = format!("{:<8} {} ({} runs)", self.status.name(), self.name, self.vectors);
+        if let Some(f) = &self.fixed {
+            out += &match f.scalars.is_empty() {
+                true => " no scalar of its steers anything".into(),
+                false => format!(
+                    " fixed {}: {} values too long, {} of {} steered records coincide",
+                    f.scalars.join(", "),
+                    f.skipped,
+                    f.coincide,
+                    f.steered
+                ),
+            };
+        }
         for note in self.notes.iter().take(MAX_NOTES) {
             out += &format!("\n    {}", note.replace('\n', "\n    "));
         }
@@ -93,17 +108,33 @@ impl CaseReport {
 
     /// The same as JSON.
     pub fn json(&self) -> Value {
-        json!({ "case": self.name, "status": self.status.name(), "runs": self.vectors, "notes": self.notes })
+        let mut value = json!({
+            "case": self.name, "status": self.status.name(), "runs": self.vectors, "notes": self.notes,
+        });
+        if let Some(fixed) = &self.fixed {
+            value["fixed"] = json!(fixed);
+        }
+        value
     }
 }
 
 /// Checks the case in `dir`.
 pub fn check_case(dir: &Path, options: &CheckOptions) -> CaseReport {
+    guarded(dir, |report| check(dir, options, report))
+}
+
+/// Compares the case's program with the programs that have its run-time scalars as constants.
+pub fn fix_case(dir: &Path, options: &CheckOptions) -> CaseReport {
+    guarded(dir, |report| fix(dir, options, report))
+}
+
+/// Runs one case; a panic in it is a failed case.
+fn guarded(dir: &Path, one: impl Fn(&mut CaseReport) -> Result<(), Vec<Diagnostic>>) -> CaseReport {
     let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
-    let report = CaseReport { name, status: Status::Passed, vectors: 0, notes: Vec::new() };
+    let report = CaseReport { name, status: Status::Passed, vectors: 0, notes: Vec::new(), fixed: None };
     let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let mut report = report.clone();
-        if let Err(faults) = check(dir, options, &mut report) {
+        if let Err(faults) = one(&mut report) {
             report.faults("case", &faults);
         }
         report
@@ -161,6 +192,33 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
             }
         }
     }
+    Ok(())
+}
+
+/// Fixes the scalars of the first form that is there, for each target.
+fn fix(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<(), Vec<Diagnostic>> {
+    let case = load_case(dir).map_err(|d| vec![d])?;
+    let path = dir.join("module.hlo.txt");
+    let bytes = std::fs::read(&path).map_err(|e| {
+        let fault = Diagnostic::error(&CLI_FILE, format!("the file cannot be read: {e}"));
+        vec![fault.in_file(path.display().to_string())]
+    })?;
+    let module = verified_module(&bytes.into(), &path.display().to_string())?;
+    let vectors = case.vectors.iter().map(|v| case.read_inputs(v)).collect::<Result<Vec<_>, _>>()?;
+    let mut all = FixedCounts::default();
+    for &target in &options.targets {
+        let compile = CompileOptions { target, sbuf_limit: options.sbuf_limit, ..CompileOptions::default() };
+        let counts = fix_scalars(&module, &vectors, &compile, |difference| {
+            report.note(Status::Differs, format!("{}: {difference}", target.name()));
+        })?;
+        all.runs += counts.runs;
+        all.skipped += counts.skipped;
+        all.steered += counts.steered;
+        all.coincide += counts.coincide;
+        all.scalars = counts.scalars;
+    }
+    report.vectors = all.runs;
+    report.fixed = Some(all);
     Ok(())
 }
 

@@ -1,12 +1,15 @@
 //! Programs against goldens: a fixture case in, a verdict out. The text and the proto of a case are read, verified,
 //! compiled for each target, written as an artifact, read back, simulated with every input vector and compared by the
 //! tolerances of the case; or evaluated instead. When two forms of a program compile to the same bytes, the bytes run
-//! once.
+//! once. `fixed` holds programs with run-time scalars against the same programs with constants.
 
 pub mod boundary;
 mod case;
+mod fixed;
+mod forms;
 
-pub use case::{CaseReport, CheckOptions, Status, check_case};
+pub use case::{CaseReport, CheckOptions, Status, check_case, fix_case};
+pub use fixed::{FixedCounts, fix_scalars, with_constants};
 
 use crate::array::HostArray;
 use crate::sim::{SimOptions, TraceStep};

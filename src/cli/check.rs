@@ -1,11 +1,13 @@
 //! `murre check`: fixture cases in, a line a case out, then `N passed, M failed`. A case is a directory with
 //! `case.json`; its text and its proto, every input vector and every target are computed and compared with the
-//! goldens by the tolerances that the case states.
+//! goldens by the tolerances that the case states. With `--fix-scalars` programs are held against themselves with constants.
 
 use super::console::Console;
 use super::{Exit, Outcome, input};
-use murre::check::{CaseReport, CheckOptions, Status, check_case};
+use murre::check::{CaseReport, CheckOptions, Status, check_case, fix_case};
+use murre::components::diag::{Diagnostic, codes::resource::RES_SBUF_LIMIT};
 use murre::components::engine::Target;
+use murre::systems::CompileOptions;
 use parking_lot::Mutex;
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,6 +22,9 @@ pub struct Args {
     /// Compute with the evaluator instead of compiling and simulating
     #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes"])]
     eval: bool,
+    /// Instead of the goldens, compare with the same program compiled with its run-time scalars as constants
+    #[arg(long, conflicts_with_all = ["eval", "interleave"])]
+    fix_scalars: bool,
     /// Generations to compile for: repeatable, or a comma list
     #[arg(long = "target", value_name = "TARGET", default_value = "trn2", value_delimiter = ',', value_parser = input::target_parser())]
     targets: Vec<Target>,
@@ -37,6 +42,13 @@ pub struct Args {
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
     murre::systems::compile::set_threads(1);
+    for &target in &args.targets {
+        let options = CompileOptions { target, sbuf_limit: args.sbuf_bytes, ..CompileOptions::default() };
+        if let Some(fault) = options.sbuf_fault() {
+            let what = "the limit of SBUF cannot be kept";
+            return Err(vec![Diagnostic::error(&RES_SBUF_LIMIT, what).found(fault)]);
+        }
+    }
     let options = CheckOptions {
         eval: args.eval,
         targets: args.targets.clone(),
@@ -50,7 +62,8 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         });
         bar.inc(1);
     };
-    let statuses = in_order(&args.cases, args.jobs as usize, |dir| check_case(dir, &options), line);
+    let one = if args.fix_scalars { fix_case } else { check_case };
+    let statuses = in_order(&args.cases, args.jobs as usize, |dir| one(dir, &options), line);
     bar.finish_and_clear();
 
     let passed = statuses.iter().filter(|s| **s == Status::Passed).count();
@@ -133,6 +146,7 @@ mod tests {
                 status: Status::Passed,
                 vectors: 0,
                 notes: Vec::new(),
+                fixed: None,
             };
             let statuses = in_order(&cases, jobs, report, |r| seen.push(r.name.clone()));
             assert_eq!(statuses.len(), 20);

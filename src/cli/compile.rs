@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use murre::artifact;
 use murre::components::costs::CostModel;
-use murre::components::diag::{Diagnostic, Severity};
+use murre::components::diag::{Diagnostic, Severity, codes::resource::RES_SBUF_LIMIT};
 use murre::components::engine::Target;
 use murre::components::estimate::Estimate;
 use murre::components::hlo::HloModule;
@@ -32,8 +32,8 @@ enum Executor {
 #[derive(clap::Args)]
 pub struct Steering {
     /// Generation to compile for
-    #[arg(long, default_value = "trn2", value_parser = input::target_parser())]
-    pub target: Target,
+    #[arg(long, value_parser = input::target_parser(), help = "Generation to compile for [default: trn2]")]
+    target: Option<Target>,
     /// Threads of the pool; more than one chooses the executor "multi"
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -43,9 +43,9 @@ pub struct Steering {
     /// Kinds of DMA that the descriptor generators may build: a comma list, or "none"
     #[arg(long, value_name = "LIST", value_parser = dge_levels)]
     dge_levels: Option<DgeLevels>,
-    /// Matrix multiplications that a dot is unrolled to; a longer one becomes loops over its tiles
-    #[arg(long, value_name = "N", default_value_t = CompileOptions::default().unroll_limit)]
-    unroll_limit: u32,
+    /// Matrix multiplications that a dot is unrolled to; a longer one becomes loops over its tiles [default: 512]
+    #[arg(long, value_name = "N")]
+    unroll_limit: Option<u32>,
     /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
     #[arg(long, value_name = "N")]
     sbuf_bytes: Option<u32>,
@@ -61,22 +61,44 @@ fn dge_levels(list: &str) -> Result<DgeLevels, String> {
 }
 
 impl Steering {
+    /// The options that were given, for a command that has nothing to compile.
+    pub fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--target", self.target.is_some()),
+            ("--threads", self.threads.is_some()),
+            ("--executor", self.executor.is_some()),
+            ("--dge-levels", self.dge_levels.is_some()),
+            ("--unroll-limit", self.unroll_limit.is_some()),
+            ("--sbuf-bytes", self.sbuf_bytes.is_some()),
+            ("--verify", self.verify),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
+    }
+
     /// The options of the compiler; sizes the thread pool on the way.
-    pub fn options(&self) -> CompileOptions {
+    pub fn options(&self) -> Result<CompileOptions, Vec<Diagnostic>> {
         let executor = match (self.executor, self.threads) {
             (Some(Executor::Multi), _) => ExecutorChoice::Multi,
             (None, Some(n)) if n > 1 => ExecutorChoice::Multi,
             _ => ExecutorChoice::Single,
         };
         set_threads(self.threads.unwrap_or(1) as usize);
-        CompileOptions {
-            target: self.target,
+        let usual = CompileOptions::default();
+        let options = CompileOptions {
+            target: self.target.unwrap_or(usual.target),
             dge_levels: self.dge_levels.unwrap_or_default(),
-            unroll_limit: self.unroll_limit,
+            unroll_limit: self.unroll_limit.unwrap_or(usual.unroll_limit),
             sbuf_limit: self.sbuf_bytes,
             verify: self.verify,
             executor,
-            ..CompileOptions::default()
+            ..usual
+        };
+        // What does not fit in a size that cannot be is not worth telling.
+        match options.sbuf_fault() {
+            None => Ok(options),
+            Some(fault) => {
+                Err(vec![Diagnostic::error(&RES_SBUF_LIMIT, "the limit of SBUF cannot be kept").found(fault)])
+            }
         }
     }
 }
@@ -126,7 +148,7 @@ fn pass_names() -> PossibleValuesParser {
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
     let module = input::read_module(&args.input)?;
-    let mut options = args.steering.options();
+    let mut options = args.steering.options()?;
     options.stop_after = args.stop_after;
     options.estimate = args.estimate.then_some(EstimateOptions { model: args.cost_model, trips: args.trips });
     let watched = args.timings || args.trace.is_some() || !args.print_after.is_empty();

@@ -4,7 +4,7 @@
 use super::console::Console;
 use super::{Exit, Outcome, input};
 use murre::array::HostArray;
-use murre::array::files::{read_inputs, write_outputs};
+use murre::array::files::write_outputs;
 use murre::components::diag::{Diagnostic, codes::cli::CLI_INPUTS};
 use murre::eval::{Limits, evaluate_within};
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ pub struct Args {
 }
 
 /// The command.
-pub fn run(args: &Args, _console: &Console) -> Outcome {
+pub fn run(args: &Args, console: &Console) -> Outcome {
     let module = input::read_module(&args.input)?;
     let shapes = input::input_shapes(&module);
     let arrays = match &args.inputs {
-        Some(path) => read_inputs(path, &shapes)?,
+        Some(path) => input::read_arrays(path, &shapes, console)?,
         None => no_inputs(shapes.len())?,
     };
     let limits = Limits { steps: args.max_steps, ..Limits::default() };

@@ -1,10 +1,12 @@
 //! What comes from files and flags. In: paths and option texts. Out: verified modules, programs and options, or the
 //! diagnostics that say which file is at fault and why.
 
+use super::console::Console;
 use bytes::Bytes;
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
-use murre::components::diag::{Diagnostic, codes::cli::CLI_FILE};
+use murre::array::{HostArray, files};
+use murre::components::diag::{Diagnostic, codes::cli::CLI_FILE, codes::cli::CLI_UNUSED};
 use murre::components::engine::Target;
 use murre::components::hlo::{ArrayShape, HloModule};
 use murre::hlo;
@@ -41,6 +43,21 @@ pub fn read_module(path: &Path) -> Result<HloModule, Vec<Diagnostic>> {
 pub fn input_shapes(module: &HloModule) -> Vec<&ArrayShape> {
     let parameters = module.entry_comp().parameters.iter();
     parameters.flat_map(|&p| module.inst(p).shape().leaves()).filter_map(|s| s.array()).collect()
+}
+
+/// The inputs of a program, one for each shape. One more than it takes is probably a mistake, and is said.
+pub fn read_arrays(
+    path: &Path,
+    shapes: &[&ArrayShape],
+    console: &Console,
+) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
+    let arrays = files::read_inputs(path, shapes)?;
+    if let Some(name) = files::input_behind(path, shapes.len()) {
+        let what = format!("the program has no parameter for {name}: it is not read");
+        let unused = Diagnostic::warning(&CLI_UNUSED, what).in_file(path.display().to_string());
+        console.diagnostics(&[unused.expected(format!("{} inputs", shapes.len()))]);
+    }
+    Ok(arrays)
 }
 
 /// Accepts the name of a target.

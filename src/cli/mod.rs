@@ -11,6 +11,7 @@ mod disasm;
 mod errors;
 mod eval;
 mod explain;
+mod history;
 mod input;
 mod passes;
 mod print;
@@ -18,7 +19,7 @@ mod run;
 
 use clap::{Parser, Subcommand};
 use console::Console;
-use murre::components::diag::{Diagnostic, Severity};
+use murre::components::diag::{Diagnostic, Severity, codes::cli::CLI_USAGE};
 use std::process::ExitCode;
 
 /// How a command ended.
@@ -69,13 +70,18 @@ enum Command {
     Passes(passes::Args),
     /// Follow a control scalar from HLO to address bits
     Explain(explain::Args),
+    /// Show what each pass made of an instruction, a register, a location, ...
+    History(history::Args),
     /// List the diagnostic codes, or show the page of one
     Errors(errors::Args),
 }
 
 /// Parses the command line, runs the command, renders what it says.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(fault) => return usage(&fault),
+    };
     let console = Console::new(cli.json);
     console::report_panics(cli.json);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match &cli.command {
@@ -88,6 +94,7 @@ pub fn main() -> ExitCode {
         Command::Decode(args) => decode::run(args, &console),
         Command::Passes(args) => passes::run(args, &console),
         Command::Explain(args) => explain::run(args, &console),
+        Command::History(args) => history::run(args, &console),
         Command::Errors(args) => errors::run(args, &console),
     }));
     let exit = match outcome {
@@ -100,6 +107,20 @@ pub fn main() -> ExitCode {
         Err(_) => Exit::Internal,
     };
     ExitCode::from(exit as u8)
+}
+
+/// Says what is wrong with the command line; help and version are no faults. Programs that read get a diagnostic.
+fn usage(fault: &clap::Error) -> ExitCode {
+    if fault.use_stderr() && std::env::args_os().any(|a| a == "--json") {
+        let text = fault.render().to_string();
+        let (what, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+        let d = Diagnostic::error(&CLI_USAGE, what.trim().trim_start_matches("error: "));
+        Console::new(true).diagnostics(&[d.help(rest.trim())]);
+    } else {
+        // Nothing is left to do when the stream is gone.
+        let _ = fault.print();
+    }
+    ExitCode::from(fault.exit_code() as u8)
 }
 
 /// The ending that a list of diagnostics means.

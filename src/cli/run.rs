@@ -6,10 +6,10 @@ use super::console::Console;
 use super::{Exit, Outcome, input};
 use bytes::Bytes;
 use murre::array::HostArray;
-use murre::array::files::{read_inputs, write_outputs};
+use murre::array::files::write_outputs;
 use murre::artifact;
 use murre::check::simulate_traced;
-use murre::components::diag::Diagnostic;
+use murre::components::diag::{Diagnostic, codes::cli::CLI_UNUSED};
 use murre::components::hlo::ArrayShape;
 use murre::components::program::Program;
 use murre::sim::SimOptions;
@@ -40,14 +40,20 @@ pub struct Args {
 pub fn run(args: &Args, console: &Console) -> Outcome {
     let bytes = Bytes::from(input::read_file(&args.input)?);
     let (program, arrays) = if artifact::is_artifact(&bytes) {
+        let given = args.steering.given();
+        if !given.is_empty() {
+            let what = format!("an artifact is compiled already: {} has no effect", given.join(", "));
+            let unused = Diagnostic::warning(&CLI_UNUSED, what).help("give it to `murre compile`");
+            console.diagnostics(&input::name_file(vec![unused], &args.input));
+        }
         let program = artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?;
-        let arrays = arrays_of(args, &symbol_shapes(&program).iter().collect::<Vec<_>>())?;
+        let arrays = arrays_of(args, &symbol_shapes(&program).iter().collect::<Vec<_>>(), console)?;
         (program, arrays)
     } else {
         let module = input::module_of(&bytes, &args.input)?;
         // The inputs are looked at first: a fault in them needs no compilation.
-        let arrays = arrays_of(args, &input::input_shapes(&module))?;
-        let program = compile_module(module, args.steering.options(), console)
+        let arrays = arrays_of(args, &input::input_shapes(&module), console)?;
+        let program = compile_module(module, args.steering.options()?, console)
             .map_err(|d| input::name_file(d, &args.input))?;
         let bytes = artifact::write(&program);
         (artifact::read(&bytes).map_err(|d| input::name_file(vec![d], &args.input))?, arrays)
@@ -67,9 +73,13 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
     Ok(Exit::Fine)
 }
 
-fn arrays_of(args: &Args, shapes: &[&ArrayShape]) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
+fn arrays_of(
+    args: &Args,
+    shapes: &[&ArrayShape],
+    console: &Console,
+) -> Result<Vec<HostArray>, Vec<Diagnostic>> {
     match &args.inputs {
-        Some(path) => read_inputs(path, shapes),
+        Some(path) => input::read_arrays(path, shapes, console),
         None => super::eval::no_inputs(shapes.len()),
     }
 }

@@ -73,6 +73,39 @@ impl Names<'_> {
     }
 }
 
+/// Names that differ from `name` in few characters, the nearest first, at most three.
+pub fn nearest<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let allowed = 1 + name.chars().count() / 3;
+    let mut near: Vec<(usize, &str)> =
+        names.map(|n| (distance(name, n, allowed), n)).filter(|(d, _)| *d <= allowed).collect();
+    near.sort();
+    near.dedup();
+    near.into_iter().take(3).map(|(_, n)| n.to_owned()).collect()
+}
+
+/// Insertions, deletions and replacements between two names; more than `most` when their lengths say so. A name that begins
+/// with the other one differs by one: `pos` is meant for `pos.1`.
+fn distance(a: &str, b: &str, most: usize) -> usize {
+    if b.strip_prefix(a).is_some_and(|rest| rest.starts_with(['.', '_'])) {
+        return 1;
+    }
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    if a.len().abs_diff(b.len()) > most {
+        return most + 1;
+    }
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 /// The name of a wire ALU operator.
 pub fn alu(wire: u8) -> String {
     AluOp::from_wire(wire).map_or_else(|| format!("op{wire:#04x}"), |op| op.name().to_string())
@@ -90,5 +123,19 @@ pub fn route(dge: DgeType) -> &'static str {
         DgeType::Swdge => "SWDGE",
         DgeType::Hwdge => "HWDGE",
         DgeType::Unassigned => "unassigned",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_finds_its_neighbours() {
+        let names = ["pos.1", "cache", "position", "pos.12", "cash"];
+        assert_eq!(nearest("pos", names.into_iter()), ["pos.1", "pos.12"]);
+        assert_eq!(nearest("cahe", names.into_iter()), ["cache", "cash"]);
+        assert!(nearest("weights", names.into_iter()).is_empty());
+        assert_eq!(distance("kitten", "sitting", 9), 3);
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! In: the program, one byte vector per input (little-endian, in symbol order), options. Out: one byte vector per output,
 //! counts, and on request a trace. `memory` holds bytes and who wrote them, `numerics` the number rules, `core` the
-//! state, `clocks` and `race` the race check, `compute` the instructions, `control` the sequencers, `dma` the transfers, `schedule` who steps when.
+//! state, `clocks` and `race` the race check, `compute` the instructions, `control` the sequencers, `dma` the transfers, `schedule` who steps when,
+//! `watch` what is looked at on the way.
 //! Facts: `spec/isa.md`, `spec/isa_compute.md`, `spec/ir.md 12`, `spec/decisions.md`.
 //!
 //! **Nothing is assumed to be zero**: registers, SBUF, PSUM and scratch variables are poison until written.
@@ -21,9 +22,11 @@ mod memory;
 mod numerics;
 mod race;
 mod schedule;
+mod watch;
 
 use murre_components::diag::{Diagnostic, codes::sim as codes};
 use murre_components::program::{Program, Symbol};
+pub use watch::{KEPT_RUNS, Sample, Seen, Watch};
 
 /// Little-endian bytes of one array.
 pub type HostBytes = Vec<u8>;
@@ -42,11 +45,19 @@ pub struct SimOptions {
     pub trace: bool,
     /// Whether two accesses to the same bytes, one of them a write, must be ordered by waits, drains or barriers.
     pub check_races: bool,
+    /// Records to look at; meant for runs without the race check, which would see the looks as reads.
+    pub watches: Vec<Watch>,
 }
 
 impl Default for SimOptions {
     fn default() -> Self {
-        SimOptions { interleave: None, max_steps: 1 << 40, trace: false, check_races: false }
+        SimOptions {
+            interleave: None,
+            max_steps: 1 << 40,
+            trace: false,
+            check_races: false,
+            watches: Vec::new(),
+        }
     }
 }
 
@@ -84,6 +95,8 @@ pub struct SimOutcome {
     pub stats: Stats,
     /// Steps, when [`SimOptions::trace`] asked for them.
     pub trace: Vec<TraceStep>,
+    /// What the watches saw, parallel to [`SimOptions::watches`].
+    pub seen: Vec<Seen>,
 }
 
 fn size(s: &Symbol) -> u64 {
@@ -135,5 +148,6 @@ pub fn run(program: &Program, inputs: &[HostBytes], options: &SimOptions) -> Res
             bytes.map(|b| b.to_vec()).map_err(|d| d.help(format!("output '{}' was not filled", s.name)))
         })
         .collect::<Result<_, _>>()?;
-    Ok(SimOutcome { outputs, stats: schedule.stats, trace: schedule.trace })
+    let seen = schedule.watches.map(|w| w.seen).unwrap_or_default();
+    Ok(SimOutcome { outputs, stats: schedule.stats, trace: schedule.trace, seen })
 }

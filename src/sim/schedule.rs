@@ -13,6 +13,7 @@
 use super::clocks::{Clock, Clocks};
 use super::core::Core;
 use super::dma::{self, Transfer};
+use super::watch::Watches;
 use super::{SimOptions, Stats, TraceStep, compute, control};
 use murre_components::diag::{Diagnostic, codes::sim as codes};
 use murre_components::engine::EngineId;
@@ -53,6 +54,8 @@ pub struct Schedule<'a> {
     pub stats: Stats,
     /// Steps, when asked for.
     pub trace: Vec<TraceStep>,
+    /// Records that are looked at, when any are.
+    pub watches: Option<Box<Watches>>,
 }
 
 fn step_of(program: &Program, table: usize, at: usize, record: &Record) -> Result<Step, Diagnostic> {
@@ -95,6 +98,7 @@ impl<'a> Schedule<'a> {
             outstanding: [0; 5],
             stats: Stats::default(),
             trace: Vec::new(),
+            watches: None,
         })
     }
 
@@ -104,6 +108,7 @@ impl<'a> Schedule<'a> {
         let mut cursor = 0;
         let mut random = options.interleave;
         let mut ready = Vec::with_capacity(actors);
+        self.watches = (!options.watches.is_empty()).then(|| Box::new(Watches::new(&options.watches)));
         loop {
             let chosen = match &mut random {
                 None => {
@@ -195,7 +200,11 @@ impl<'a> Schedule<'a> {
     fn step_engine(&mut self, engine: usize) -> Result<(), Diagnostic> {
         let site = (engine, self.pc[engine]);
         self.core.memory.enter(engine, site.1);
-        self.engine_record(engine).map_err(|d| self.fault(site, d))
+        self.engine_record(engine).map_err(|d| self.fault(site, d))?;
+        if let Some(watches) = &mut self.watches {
+            watches.ran(&self.core, engine, site.1, self.pc[engine]);
+        }
+        Ok(())
     }
 
     /// A fault of a record that was executed. A race knows both records by number only; here they get names.

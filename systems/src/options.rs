@@ -114,11 +114,12 @@ impl CompileOptions {
         self.target.profile().sbuf_reserved_bytes.max(self.dge_scratch_bytes)
     }
 
-    /// What is wrong with `sbuf_limit`, if anything: it is a multiple of 64, not under the reserved bytes and not over
+    /// What is wrong with `sbuf_limit`, if anything: it is a multiple of 64, more than the reserved bytes and not over
     /// what the target has.
     pub fn sbuf_fault(&self) -> Option<String> {
         let limit = self.sbuf_limit?;
-        let (least, most) = (self.sbuf_reserved(), self.target.profile().sbuf_partition_bytes);
+        let least = (self.sbuf_reserved() + 1).next_multiple_of(64);
+        let most = self.target.profile().sbuf_partition_bytes;
         let good = limit.is_multiple_of(64) && (least..=most).contains(&limit);
         (!good).then(|| {
             format!("{limit} is not a multiple of 64 from {least} to {most}, what {} has", self.target.name())

@@ -8,4 +8,8 @@ codes! {
     CLI_VALUE = "MUR0903", "the module has no such value";
     CLI_WORD = "MUR0904", "not the hexadecimal digits of a word or a record";
     CLI_CASE = "MUR0905", "a case has no module";
+    CLI_NO_SCALAR = "MUR0906", "nothing that only a run knows depends on the value";
+    CLI_ENTITY = "MUR0907", "the compilation has no such entity";
+    CLI_USAGE = "MUR0908", "the command line is wrong";
+    CLI_UNUSED = "MUR0909", "something is given that has no effect";
 }

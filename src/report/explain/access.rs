@@ -1,0 +1,191 @@
+//! An access whose address the value steers. In: an instruction with a run-time address. Out: the address as an expression,
+//! the route and why not the others, queue, records, the bound, and the address words taken apart.
+
+use super::super::names::route;
+use super::super::word::Decoded;
+use super::{AccessStory, Bound, OtherRoute, Symbolic, Term, Way};
+use murre_components::bir::*;
+use murre_components::engine::EngineId;
+use murre_components::hash::SeededSet;
+use murre_components::ids::*;
+use murre_components::isa::{Addr8Form, Instr, decode};
+use murre_systems::route::RouteReason;
+
+impl Way<'_> {
+    pub(super) fn access(
+        &self,
+        position: usize,
+        id: InstId,
+        inst: &InstRow,
+        reached: &SeededSet<RegId>,
+    ) -> AccessStory {
+        let aps = self.aps(inst);
+        let steered = |a: &&ApRow| {
+            reached.contains(&a.dynamic.address)
+                || self.payloads.is_some_and(|p| p.0.contains_key(a.dynamic.payload))
+        };
+        let side = aps.iter().find(|a| reached.contains(&a.dynamic.address)).or(aps.iter().find(steered));
+        let mut story = self.plain_access(position, id, inst, side);
+        let address = side.map_or(inst.regs.src0, |a| a.dynamic.address);
+        let address = if address.is_some() { address } else { inst.regs.src0 };
+        story.step.watched = self.lanes(address);
+        if let Some(side) = side {
+            story.symbolic = self.symbolic(side);
+            if inst.head.op == Opcode::DmaCopy && inst.regs.src1.is_some() {
+                let loc = self.tables.locs.get(side.head.loc.index());
+                story.bound = Some(Bound {
+                    register: inst.regs.src1.0,
+                    colour: self.colour(inst.regs.src1),
+                    bytes: loc.map_or(0, |l| l.head.part_bytes()),
+                });
+            }
+        }
+        story
+    }
+
+    /// What an access has whatever steers it.
+    pub(super) fn plain_access(
+        &self,
+        position: usize,
+        id: InstId,
+        inst: &InstRow,
+        side: Option<&ApRow>,
+    ) -> AccessStory {
+        let dma = inst.head.op.is_dma();
+        let queue = self.tables.queues.get(inst.dma.queue.index()).filter(|_| inst.dma.queue.is_some());
+        let reason = self.reasons.get(id.index()).copied().filter(|_| dma);
+        let step = self.step(position, id, inst);
+        let mut story = AccessStory {
+            location: side.map_or("-".into(), |a| self.home(a.head.loc)),
+            symbolic: None,
+            route: dma.then(|| route(inst.head.dge)),
+            reason: reason.map(|r| r.text()),
+            others: reason.map(|r| others(inst.head.dge, r, self.target.arch())).unwrap_or_default(),
+            queue: queue.map(|q| {
+                let kind = format!("{:?}", q.kind).to_lowercase();
+                format!("{} ({kind}) of {}", inst.dma.queue.0, q.engine.name())
+            }),
+            records: step.record.into_iter().collect(),
+            step,
+            bound: None,
+            table: None,
+            words: Vec::new(),
+            places: Vec::new(),
+            runs: None,
+            offsets: Vec::new(),
+            vector: None,
+        };
+        match inst.head.engine.stream().filter(|_| inst.head.op == Opcode::DmaCopy) {
+            Some(stream) => self.words_of_record(&mut story, stream),
+            None => {
+                for ap in self.aps(inst).iter().filter(|a| a.dynamic.address.is_some() && a.word.0 != 0) {
+                    let side = if ap.head.output == 1 { "destination" } else { "source" };
+                    story.words.push((side.into(), Decoded::addr4(ap.word.0)));
+                }
+            }
+        }
+        story
+    }
+
+    /// Address words of a 0xD4 record, and of the 0xDA record behind it.
+    fn words_of_record(&self, story: &mut AccessStory, stream: usize) {
+        let Some(records) = self.program.and_then(|p| p.streams.get(stream)) else { return };
+        let Some(first) = story.step.record else { return };
+        let at = |n: u32| records.get(n as usize).and_then(|r| decode(r).ok()).map(|(i, _)| i);
+        let Some(Instr::DmaDirect(d)) = at(first) else { return };
+        for (side, word) in [("destination", d.dst), ("source", d.src)] {
+            story.words.push((side.into(), Decoded::addr8(u64::from_le_bytes(word.to_bytes()))));
+            if let Addr8Form::TableRegister { entry, .. } = word.form {
+                let row = self.program.and_then(|p| p.table.get(entry as usize));
+                story.table = row.map(|t| (entry, t.var, t.displacement));
+            }
+        }
+        if let Some(Instr::DmaExtension(x)) = at(first + 1).filter(|_| d.dge_op == 1) {
+            story.records.push(first + 1);
+            for (side, word) in [("destination offsets", x.dst_index), ("source offsets", x.src_index)] {
+                if word.word() != 0 {
+                    story.words.push((side.into(), Decoded::addr4(word.word())));
+                }
+            }
+        }
+    }
+
+    /// The run-time part of an address, in bytes from the start of the variable, or in elements of an SBUF tile.
+    fn symbolic(&self, side: &ApRow) -> Option<Symbolic> {
+        let exprs = self.names.exprs?;
+        let term = |e: ExprId, coef: i64| Term {
+            coef,
+            index: self.names.expr(e),
+            value: match exprs.get(e) {
+                Expr::RuntimeInt(r) => {
+                    self.reg(*r).and_then(|r| self.names.hlo(r.from.hlo)).map(str::to_owned)
+                }
+                _ => None,
+            },
+        };
+        match self.payloads?.0.get(side.dynamic.payload)? {
+            Payload::Dynamic(d) => {
+                let bytes = side.head.dtype.bytes() as i64;
+                let fixed = if side.head.flags & ApHead::TABLE_ENTRY != 0 { 0 } else { side.head.offset };
+                Some(Symbolic {
+                    unit: "bytes",
+                    constant: (d.c + i64::from(fixed)) * bytes,
+                    terms: d.terms.iter().map(|t| term(t.expr, t.coef * bytes)).collect(),
+                    below: Some(u64::from(d.indirect_dim_max_index)),
+                })
+            }
+            Payload::Symbolic(s) => {
+                let (terms, c) = exprs.as_affine(s.tile)?;
+                let terms = terms.into_iter().map(|(e, k)| term(e, k)).collect();
+                let constant = c + i64::from(side.head.offset);
+                Some(Symbolic { unit: "elements", constant, terms, below: None })
+            }
+        }
+    }
+
+    /// `coef * register + constant` of a loop's limit.
+    pub(super) fn affine(&self, id: ExprId, unit: &'static str) -> Option<Symbolic> {
+        let exprs = self.names.exprs.filter(|x| id.is_some() && id.index() < x.len())?;
+        let (terms, constant) = exprs.as_affine(id)?;
+        let value = |e: ExprId| match exprs.get(e) {
+            Expr::RuntimeInt(r) => self.reg(*r).and_then(|r| self.names.hlo(r.from.hlo)).map(str::to_owned),
+            _ => None,
+        };
+        let terms = terms
+            .into_iter()
+            .map(|(e, coef)| Term { coef, index: self.names.expr(e), value: value(e) })
+            .collect();
+        Some(Symbolic { unit, constant, terms, below: None })
+    }
+
+    /// Index of the stream that an engine's name stands for.
+    pub(super) fn stream(name: &str) -> Option<usize> {
+        EngineId::STREAMS.iter().position(|e| e.name() == name)
+    }
+}
+
+/// The routes that a DMA did not take (`spec/ir.md 7.2`, 14 c).
+fn others(taken: DgeType, reason: RouteReason, arch: u32) -> Vec<OtherRoute> {
+    let dynamic = matches!(reason, RouteReason::ScalarOffset | RouteReason::VectorOffset);
+    let all = [DgeType::None, DgeType::Swdge, DgeType::Hwdge];
+    let why_not = |way: DgeType| match (way, dynamic) {
+        (DgeType::None, true) => {
+            (false, "descriptors built ahead cannot hold an address that only a run knows")
+        }
+        (DgeType::Hwdge, true) if arch <= 29 => {
+            (false, "this generation's hardware generator takes no run-time offsets")
+        }
+        (DgeType::Hwdge, true) => {
+            (true, "could do it, but the route table names the software generator first")
+        }
+        (DgeType::None, false) => (true, "a generated record is shorter than descriptors built ahead"),
+        _ => (false, "the row of the route table that decided names another route"),
+    };
+    all.into_iter()
+        .filter(|way| *way != taken)
+        .map(|way| {
+            let (eligible, why_not) = why_not(way);
+            OtherRoute { route: route(way), eligible, why_not }
+        })
+        .collect()
+}

@@ -1,0 +1,149 @@
+//! Loops that a value decides. In: the registers that hold the value and everything that follows from them. Out: for each
+//! axis whose limit or counter is among them: bounds, the largest trip count and what proves it, the counter on each
+//! engine, and the branches with the records they go to.
+//!
+//! ```text
+//! for i in 0 .. steps.1 step 1    at most 10 trips: min.1 is proved to be at most 10
+//! ```
+
+use super::super::names::comparison;
+use super::{LoopBranch, LoopEngine, LoopStory, Way, is_arithmetic};
+use murre_components::bir::*;
+use murre_components::engine::EngineId;
+use murre_components::hash::SeededSet;
+use murre_components::ids::*;
+
+impl Way<'_> {
+    pub(super) fn loops(&self, seeds: &SeededSet<RegId>, reached: &SeededSet<RegId>) -> Vec<LoopStory> {
+        let mut out = Vec::new();
+        for (k, axis) in self.tables.axes.iter().enumerate() {
+            let decided = self.clones(&[axis.regs.limit, axis.regs.condition]);
+            let counter = axis.regs.per_engine.iter().any(|r| seeds.contains(r));
+            if counter || decided.iter().any(|r| reached.contains(r)) {
+                out.push(self.loop_story(AxisId::new(k), axis, counter));
+            }
+        }
+        out
+    }
+
+    fn loop_story(&self, id: AxisId, axis: &AxisRow, counter: bool) -> LoopStory {
+        let (lower, step) = (self.affine(axis.bounds.lb, "trips"), self.affine(axis.bounds.step, "trips"));
+        let head = self.tables.insts.get(axis.head.begin.index());
+        let mut engines = Vec::new();
+        for (stream, engine) in EngineId::STREAMS.into_iter().enumerate() {
+            let iv = axis.regs.per_engine[stream];
+            let limits = [axis.regs.limit, axis.regs.condition];
+            let limit = limits.iter().flat_map(|l| self.clone_on(*l, engine)).next();
+            if iv.is_none() && limit.is_none() {
+                continue;
+            }
+            engines.push(LoopEngine {
+                engine: engine.name(),
+                counter: iv.is_some().then_some(iv.0),
+                counter_colour: self.colour(iv),
+                limit: limit.map(|r| r.0),
+                limit_colour: limit.and_then(|r| self.colour(r)),
+                values: None,
+                steps_at: self.steps_at(axis, stream),
+                stream,
+            });
+        }
+        LoopStory {
+            axis: id.0,
+            kind: format!("{:?}", axis.head.kind),
+            r#while: head.and_then(|h| self.names.hlo(h.from.hlo)).map(str::to_owned),
+            parent: axis.head.parent.is_some().then_some(axis.head.parent.0),
+            depth: axis.head.depth,
+            counter,
+            lower: lower.map(|s| s.constant),
+            upper: self.affine(axis.bounds.ub, "trips"),
+            step: step.map(|s| s.constant),
+            unsigned: axis.head.unsigned != 0,
+            max_tripcount: axis.bounds.max_trip,
+            bound_from: self.bound_from(axis),
+            engines,
+            branches: self.branches(axis),
+            trips: None,
+        }
+    }
+
+    fn clone_on(&self, all: RegId, engine: EngineId) -> Option<RegId> {
+        let mut rows = self.tables.regs.iter().enumerate().filter(|_| all.is_some());
+        rows.find(|(_, r)| r.from.all == all && r.head.engine == engine).map(|(k, _)| RegId::new(k))
+    }
+
+    /// The record that ends a trip: the step of the counter, or the branch back of a loop without one.
+    fn steps_at(&self, axis: &AxisRow, stream: usize) -> Option<u32> {
+        let iv = axis.regs.per_engine[stream];
+        let engine = EngineId::STREAMS[stream];
+        let step = self.program_order().find(|(_, _, i)| {
+            i.head.op == Opcode::RegisterAlu && i.regs.dst == iv && i.regs.src0 == iv && iv.is_some()
+        });
+        let back = || {
+            self.program_order().find(|(_, _, i)| {
+                i.head.op == Opcode::CompareAndBranch
+                    && i.head.engine == engine
+                    && i.args.aux == axis.head.begin.0
+            })
+        };
+        step.or_else(back).and_then(|(_, id, _)| self.record(id))
+    }
+
+    fn branches(&self, axis: &AxisRow) -> Vec<LoopBranch> {
+        let ours = |i: &InstRow| {
+            matches!(i.head.op, Opcode::CompareAndBranch | Opcode::UnconditionalBranch)
+                && (i.args.aux == axis.head.begin.0 || i.args.aux == axis.head.end.0)
+        };
+        let rows = self.program_order().filter(|(_, _, i)| ours(i));
+        rows.map(|(position, id, inst)| {
+            let right = match inst.args.op0 < 6 {
+                true => (inst.args.imm0 as i32).to_string(),
+                false => self.names.reg(inst.regs.src1),
+            };
+            let target = self.layout.and_then(|l| {
+                let row = l.target.get(inst.args.aux as usize).copied()?;
+                l.targets.get(row as usize)?.get(inst.head.engine.stream()?).copied()
+            });
+            LoopBranch {
+                engine: inst.head.engine.name(),
+                position,
+                record: self.record(id),
+                condition: format!(
+                    "{} {} {right}",
+                    self.names.reg(inst.regs.src0),
+                    comparison(inst.args.op0)
+                ),
+                target,
+                back: inst.args.aux == axis.head.begin.0,
+            }
+        })
+        .collect()
+    }
+
+    /// What `max_tripcount` rests on (D5): the proved range of the register in the limit.
+    fn bound_from(&self, axis: &AxisRow) -> String {
+        if axis.head.kind == LoopKind::DoWhile {
+            return "a condition of any kind: nothing bounds the trips".into();
+        }
+        let Some(exprs) = self.names.exprs.filter(|x| axis.bounds.ub.index() < x.len()) else {
+            return "no limit".into();
+        };
+        let register = exprs.as_affine(axis.bounds.ub).and_then(|(terms, _)| terms.first().map(|t| t.0));
+        let register = register.and_then(|e| match exprs.get(e) {
+            Expr::RuntimeInt(r) => Some(*r),
+            _ => None,
+        });
+        let Some(register) = register else { return "constants".into() };
+        let Some(row) = self.reg(register) else { return "no register".into() };
+        let name = self.names.hlo(row.from.hlo).unwrap_or("the limit");
+        let (lo, hi) = (row.bounds.lo, row.bounds.hi);
+        if hi >= i64::from(i32::MAX) {
+            return format!("nothing but its type bounds {name}, up to {hi}");
+        }
+        let clones = self.clones(&[register]);
+        let writer =
+            self.program_order().filter(|(_, _, i)| is_arithmetic(i) && clones.contains(&i.regs.dst));
+        let writer = writer.map(|(_, id, i)| format!(", computed by %{} {}", id.0, i.head.op.name())).next();
+        format!("{name} is proved to be in {lo}..={hi}{}", writer.unwrap_or_default())
+    }
+}
