@@ -92,15 +92,20 @@ pub struct Extent {
     pub dimension: u32,
 }
 
-/// A size that only a run can compare with its bound.
+/// A size that only a run can compare: with its bound, or with the size of another operand.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SizeCheck {
     /// The HLO instruction that sets it.
     pub instruction: String,
     /// The dimension.
     pub dimension: u32,
-    /// The largest legal size; the smallest is 0.
+    /// The largest legal size; the smallest is 0. [`SizeCheck::BESIDE`] of a size that another operand's must not pass.
     pub bound: u64,
+}
+
+impl SizeCheck {
+    /// In the place of a bound: the operand ends before the others that are read side by side with it.
+    pub const BESIDE: u64 = u64::MAX;
 }
 
 /// What the host does not see. The last inputs are the extents of dynamic dimensions, `s32[]` each; so are the last outputs.

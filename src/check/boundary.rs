@@ -5,7 +5,7 @@
 use crate::array::HostArray;
 use murre_components::diag::{Diagnostic, codes::sim as codes};
 use murre_components::hlo::ArrayShape;
-use murre_components::program::{Extent, Extents, Program, Symbol};
+use murre_components::program::{Extent, Extents, Program, SizeCheck, Symbol};
 
 /// Shapes of the visible inputs, as the host sees them.
 pub fn input_shapes(program: &Program) -> Vec<ArrayShape> {
@@ -79,6 +79,14 @@ pub fn to_host(program: &Program, outputs: Vec<Vec<u8>>) -> Result<Vec<HostArray
                 usize::try_from(failed).ok().and_then(|k| program.extents.checks.get(k.checked_sub(1)?));
             return Err(match check {
                 None => fault(format!("check {failed} of a run-time size failed")),
+                Some(c) if c.bound == SizeCheck::BESIDE => {
+                    let (name, d) = (&c.instruction, c.dimension);
+                    let what = format!(
+                        "{name} reads dimension {d} of an operand behind its end, which is at {size}"
+                    );
+                    let fault = Diagnostic::error(&codes::SIM_EXTENTS, what).found(size.to_string());
+                    fault.on(name).expected("the same extent as its other operands")
+                }
                 Some(c) => {
                     fault(format!("{} gives dimension {} the size {size}", c.instruction, c.dimension))
                         .on(&c.instruction)

@@ -10,11 +10,12 @@ use super::machine::Machine;
 use super::places::{Places, count};
 use super::region::Callee;
 use super::scalar::Rule;
+use super::sizes::{behind, declared, filled, lowest, meet, sized, stretched};
 use super::tensor::{Data, Meter, Scalar, Tensor, Value};
 use super::{Outcome, alone, contract, custom, elementwise, fold, indexed, is_elementwise, lanes, movement};
 use super::{normalize, order, random};
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInst, HloOp, Literal, Shape};
+use murre_components::hlo::{ANNOTATIONS, ArrayShape, Attrs, HloInst, HloOp, Literal, Shape};
 use std::borrow::Cow;
 
 /// Elementary operations that a random word takes.
@@ -25,7 +26,7 @@ fn usizes(values: &[i64]) -> Vec<usize> {
 }
 
 /// The extents of a shape's array.
-fn extents_of(shape: &Shape) -> Vec<usize> {
+pub(crate) fn extents_of(shape: &Shape) -> Vec<usize> {
     shape.array().map(|a| usizes(&a.dims)).unwrap_or_default()
 }
 
@@ -60,17 +61,8 @@ pub(crate) fn value_of_literal(literal: &Literal, meter: &Meter) -> Value {
     }
 }
 
-/// The result at the bounds of `shape`, with sizes where `shape` has dynamic dimensions.
-fn sized(t: Tensor, shape: &Shape, size: impl Fn(usize) -> i64) -> Tensor {
-    let bounds = extents_of(shape);
-    let sizes = shape.array().filter(|a| a.has_dynamic()).map(|a| {
-        (0..bounds.len()).map(|d| if a.is_dynamic(d) { size(d) } else { bounds[d] as i64 }).collect()
-    });
-    t.grow(&bounds, sizes)
-}
-
 /// What a kernel gives: an array, or the elements of a tuple.
-enum Computed {
+pub(crate) enum Computed {
     One(Tensor),
     Several(Vec<Tensor>),
 }
@@ -133,27 +125,51 @@ impl<'m> Machine<'m> {
         if !shape.has_dynamic() {
             return Ok(Some(result));
         }
-        // Two sizes: 1 stretches to the other, otherwise the smaller one holds. Of a clamp the last operand decides.
-        let shapes: Vec<_> = inst.operands().iter().map(|o| self.module.inst(*o).shape().array()).collect();
-        let bounds = result.dims.clone();
-        let size = |d: usize| {
-            let own = tensors.iter().zip(&shapes).filter(|(_, s)| s.is_some_and(|s| s.is_dynamic(d)));
-            let own = own.map(|(t, _)| t.size(d));
-            let meet = |a: i64, b: i64| {
-                if inst.op == HloOp::Clamp {
-                    b
-                } else if a.min(b) == 1 {
-                    a.max(b)
-                } else {
-                    a.min(b)
-                }
-            };
-            own.reduce(meet).unwrap_or(bounds[d] as i64)
-        };
-        Ok(Some(sized(result, inst.shape(), size)))
+        let sizes = self.met(inst, &tensors, &result.dims)?;
+        Ok(Some(sized(result, inst.shape(), |d| sizes[d])))
     }
 
-    fn callee(&mut self, inst: HloInst<'_>, i: usize) -> Option<Callee<'_, 'm>> {
+    /// The sizes of an elementwise result of these bounds. Of a clamp the last operand decides. Only of two operands is the
+    /// one of size 1 stretched; of more, none may end before the result.
+    fn met(&self, inst: HloInst<'_>, t: &[&Tensor], bounds: &[usize]) -> Outcome<Vec<i64>> {
+        let shapes = self.operand_shapes(inst);
+        let mut sizes = Vec::with_capacity(bounds.len());
+        for (d, bound) in bounds.iter().enumerate() {
+            let own = declared(t, &shapes, d);
+            let size = match inst.op {
+                HloOp::Clamp => own.last(),
+                _ => own.reduce(meet),
+            };
+            let size = size.unwrap_or(*bound as i64);
+            if t.len() != 2 || inst.op == HloOp::Map {
+                self.agreeing(d, size, declared(t, &shapes, d))?;
+            }
+            sizes.push(size);
+        }
+        Ok(sizes)
+    }
+
+    /// The sizes of operands that are read side by side, by the declared shapes: the last dynamic one's, which no other may
+    /// fall short of in the dimensions that `kept` names.
+    fn beside(&self, inst: HloInst<'_>, t: &[&Tensor], kept: impl Fn(usize) -> bool) -> Outcome<Vec<i64>> {
+        let shapes = self.operand_shapes(inst);
+        let bounds = t.first().map_or(&[][..], |a| &a.dims);
+        let mut sizes = Vec::with_capacity(bounds.len());
+        for (d, bound) in bounds.iter().enumerate() {
+            let size = declared(t, &shapes, d).last().unwrap_or(*bound as i64);
+            if kept(d) {
+                self.agreeing(d, size, declared(t, &shapes, d))?;
+            }
+            sizes.push(size);
+        }
+        Ok(sizes)
+    }
+
+    pub(crate) fn operand_shapes(&self, inst: HloInst<'_>) -> Vec<Option<&'m ArrayShape>> {
+        inst.operands().iter().map(|o| self.module.inst(*o).shape().array()).collect()
+    }
+
+    pub(crate) fn callee(&mut self, inst: HloInst<'_>, i: usize) -> Option<Callee<'_, 'm>> {
         let region = self.region(*inst.called().get(i)?);
         Some(Callee::new(self, region))
     }
@@ -207,6 +223,9 @@ impl<'m> Machine<'m> {
                     let rest = a.size(d).saturating_sub(start[d]);
                     if stride[d] == 1 { rest } else { rest.saturating_add(stride[d] - 1) / stride[d].max(1) }
                 };
+                for d in (0..dims.len()).filter(|d| shape.array().is_some_and(|s| s.is_dynamic(*d))) {
+                    self.legal_size(d, size(d), i64::MAX, dims[d])?;
+                }
                 one(sized(movement::slice(a, &dims, &usizes(start), &usizes(stride)), shape, size))
             }
             (Pad, Attrs::Pad { low, high, interior }, Some(a)) => {
@@ -216,24 +235,26 @@ impl<'m> Machine<'m> {
                         .saturating_add(low[d])
                         .saturating_add(high[d])
                 };
+                for d in (0..dims.len()).filter(|d| shape.array().is_some_and(|s| s.is_dynamic(*d))) {
+                    self.legal_size(d, size(d), i64::MAX, dims[d])?;
+                }
                 one(sized(movement::pad(&a.cut(), t[1], low, high, interior), shape, size))
             }
-            (Concatenate, Attrs::Dimensions(list), Some(a)) => {
+            (Concatenate, Attrs::Dimensions(list), Some(_)) => {
                 let along = list.first().map_or(0, |d| *d as usize);
-                // Other dimensions follow the first operand's size.
-                let others: Vec<usize> = a.extents();
+                let others = self.beside(inst, &t, |d| d != along)?;
                 let parts: Vec<Cow<'_, Tensor>> = t
                     .iter()
                     .map(|p| {
-                        let mut extents = others.clone();
-                        extents[along] = p.extents()[along];
-                        for (e, bound) in extents.iter_mut().zip(&p.dims) {
-                            *e = (*e).min(*bound);
-                        }
-                        p.cut_to(&extents)
+                        let cut = |(d, b): (usize, &usize)| match d == along {
+                            true => p.extents()[d],
+                            false => others[d].clamp(0, *b as i64) as usize,
+                        };
+                        p.cut_to(&p.dims.iter().enumerate().map(cut).collect::<Vec<_>>())
                     })
                     .collect();
-                let size = |d: usize| if d == along { t.iter().map(|p| p.size(d)).sum() } else { a.size(d) };
+                let joined: usize = parts.iter().map(|p| p.dims[along]).sum();
+                let size = |d: usize| if d == along { joined as i64 } else { others[d] };
                 movement::concatenate(&parts, along).and_then(|c| one(sized(c, shape, size)))
             }
             (GetDimensionSize, Attrs::Dimensions(list), Some(a)) => {
@@ -262,13 +283,20 @@ impl<'m> Machine<'m> {
                 let n = t.len() / 2;
                 let mut arrays: Vec<Tensor> =
                     t[..n].iter().map(|a| Tensor { sizes: None, ..(*a).clone() }).collect();
-                let updates: Vec<Cow<'_, Tensor>> = t[n + 1..].iter().map(|u| u.cut()).collect();
+                let (indices, updates) = indexed::live_updates(t[n], &t[n + 1..], s);
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
-                indexed::scatter(&mut callee, &mut arrays, &t[n].cut(), &updates, s)?;
+                indexed::scatter(&mut callee, &mut arrays, &indices, &updates, s)?;
                 Some(several(arrays, shape, |d| t[0].size(d)))
             }
             (Dot, Attrs::Dot(d), Some(a)) => {
                 let Some(ty) = shape.array().map(|s| s.ty) else { return Ok(None) };
+                let shapes = self.operand_shapes(inst);
+                let dynamic = |k: usize, d: i64| shapes[k].is_some_and(|s| s.is_dynamic(d as usize));
+                for (k, (i, j)) in d.lhs_batch.iter().zip(&d.rhs_batch).enumerate() {
+                    if dynamic(0, *i) && dynamic(1, *j) {
+                        self.agreeing(k, t[1].size(*j as usize), [a.size(*i as usize)])?;
+                    }
+                }
                 let (mut left, mut right) = (a.extents(), t[1].extents());
                 let pairs = d.lhs_batch.iter().zip(&d.rhs_batch);
                 for (i, j) in pairs.chain(d.lhs_contracting.iter().zip(&d.rhs_contracting)) {
@@ -283,13 +311,21 @@ impl<'m> Machine<'m> {
             (Convolution, Attrs::Convolution { window, dims: c, feature_groups, batch_groups }, Some(a)) => {
                 let Some(ty) = shape.array().map(|s| s.ty) else { return Ok(None) };
                 let batch = c.input_batch as usize;
-                let spatial = (0..a.dims.len()).any(|d| d != batch && a.extents()[d] != a.dims[d]);
-                if spatial || t[1].is_cut() {
+                // Features behind a size count nothing; other dimensions of windows and kernels have no rule.
+                let feature = |k: usize, d: usize| d as i64 == [c.input_feature, c.kernel_input_feature][k];
+                let zero = Tensor::scalar(a.ty, Scalar::zero(a.ty));
+                let (x, kernel) =
+                    (behind(a, &zero, |d| feature(0, d)), behind(t[1], &zero, |d| feature(1, d)));
+                let still = |t: &Tensor, k: usize| {
+                    (0..t.dims.len())
+                        .any(|d| t.extents()[d] != t.dims[d] && !feature(k, d) && (k, d) != (0, batch))
+                };
+                if still(a, 0) || still(t[1], 1) {
                     return Ok(None);
                 }
                 self.work(contract::convolution_work(t[1], &dims, c))?;
                 let groups = (*feature_groups as usize, *batch_groups as usize);
-                let result = contract::convolution(a, t[1], window, c, groups, ty);
+                let result = contract::convolution(&x, &kernel, window, c, groups, ty);
                 one(sized(result, shape, |d| {
                     if d == c.output_batch as usize { a.size(batch) } else { dims[d] as i64 }
                 }))
@@ -299,34 +335,65 @@ impl<'m> Machine<'m> {
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
                 let result = fold::reduce(&mut callee, &arrays, &inits, list)?;
                 let kept: Vec<usize> = (0..a.dims.len()).filter(|d| !list.contains(&(*d as i64))).collect();
-                Some(several(result, shape, |d| kept.get(d).map_or(0, |k| a.size(*k))))
+                let sizes = self.beside(inst, &t[..t.len() / 2], |d| kept.contains(&d))?;
+                Some(several(result, shape, |d| kept.get(d).map_or(0, |k| sizes[*k])))
             }
-            (ReduceWindow, Attrs::Window(window), Some(a)) => {
+            (ReduceWindow, Attrs::Window(window), Some(_)) => {
                 let (arrays, inits) = filled(&t);
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
                 let result = fold::reduce_window(&mut callee, &arrays, &inits, window)?;
+                let sizes = self.beside(inst, &t[..t.len() / 2], |_| true)?;
                 // XLA counts windows without the padding, whatever the window declares.
                 let size = |d: usize| {
                     let w = &window[d];
-                    let trivial = w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0;
+                    let edges = w.pad_low == 0 && w.pad_high == 0;
+                    let trivial = w.size == 1 && w.stride == 1 && edges && w.base_dilation == 1;
                     let reach = (w.size - 1) * w.window_dilation + 1;
-                    if trivial { a.size(d) } else { (a.size(d) + w.stride - reach) / w.stride.max(1) }
+                    if trivial { sizes[d] } else { (sizes[d] + w.stride - reach) / w.stride.max(1) }
                 };
                 Some(several(result, shape, size))
             }
-            (SelectAndScatter, Attrs::Window(window), Some(a)) if !a.is_cut() => {
+            (SelectAndScatter, Attrs::Window(window), Some(a)) => {
+                let wide = |d: usize| window[d].size != 1;
+                let (x, source) = (behind(a, &lowest(a.ty), wide), behind(t[1], t[2], wide));
                 let Some(mut select) = self.callee(inst, 0) else { return Ok(None) };
-                let chosen = fold::select(&mut select, a, window)?;
+                let chosen = fold::select(&mut select, &x, window)?;
                 let Some(mut scatter) = self.callee(inst, 1) else { return Ok(None) };
-                let result = fold::scatter_chosen(&mut scatter, &chosen, a, t[1], t[2].first())?;
+                let result = fold::scatter_chosen(&mut scatter, &chosen, &x, &source, t[2].first())?;
                 one(sized(result, shape, |d| a.size(d)))
             }
             (Sort, Attrs::Sort { dimension, .. }, Some(a)) => {
-                let extents = a.extents();
-                let arrays: Vec<Cow<'_, Tensor>> = t.iter().map(|x| x.cut_to(&extents)).collect();
+                let along = *dimension as usize;
+                let shapes = self.operand_shapes(inst);
+                let size = declared(&t, &shapes, along).next().unwrap_or(a.dims[along] as i64);
+                self.agreeing(along, size, declared(&t, &shapes, along))?;
+                self.agreeing(along, declared(&t, &shapes, along).max().unwrap_or(size), [size])?;
+                let mut live = a.dims.clone();
+                live[along] = size.clamp(0, live[along] as i64) as usize;
+                let arrays: Vec<Cow<'_, Tensor>> = t.iter().map(|x| x.cut_to(&live)).collect();
                 let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
-                let result = order::sort(&mut callee, &arrays, *dimension as usize)?;
-                Some(several(result, shape, |d| a.size(d)))
+                let result = order::sort(&mut callee, &arrays, along)?;
+                // What lies behind the size stays where it is.
+                let whole = |(sorted, x): (Tensor, &&Tensor)| {
+                    let mut data = x.data.clone();
+                    data.put(&live, &Places::whole(&x.dims), &sorted.data, &Places::whole(&live));
+                    Tensor { ty: x.ty, dims: x.dims.clone(), sizes: x.sizes.clone(), data }
+                };
+                let result: Vec<Tensor> = match live == a.dims {
+                    true => result
+                        .into_iter()
+                        .zip(&t)
+                        .map(|(r, x)| Tensor { sizes: x.sizes.clone(), ..r })
+                        .collect(),
+                    false => result.into_iter().zip(&t).map(whole).collect(),
+                };
+                Some(match shape {
+                    Shape::Tuple(_) => Computed::Several(result),
+                    _ => match result.into_iter().next() {
+                        Some(only) => Computed::One(only),
+                        None => return Ok(None),
+                    },
+                })
             }
             (Map, _, Some(a)) => {
                 let Some(ty) = shape.array().map(|s| s.ty) else { return Ok(None) };
@@ -338,9 +405,14 @@ impl<'m> Machine<'m> {
                     elements.extend(t.iter().map(|x| x.get(i)));
                     values.push(callee.call_one(&elements)?);
                 }
-                one(sized(super::tensor::of_scalars(ty, a.dims.clone(), &values), shape, |d| a.size(d)))
+                let sizes = self.met(inst, &t, &a.dims)?;
+                one(sized(super::tensor::of_scalars(ty, a.dims.clone(), &values), shape, |d| sizes[d]))
             }
             (TopK, Attrs::TopK { k, largest }, Some(a)) => {
+                let last = a.dims.len().saturating_sub(1);
+                if a.is_cut() && a.extents()[last] != a.dims[last] {
+                    return Ok(None);
+                }
                 let (values, indices) = order::topk(a, *k as usize, *largest);
                 Some(several(vec![values, indices], shape, |d| a.size(d)))
             }
@@ -348,14 +420,28 @@ impl<'m> Machine<'m> {
                 BatchNormTraining | BatchNormInference | BatchNormGrad,
                 Attrs::BatchNorm { epsilon, feature_index },
                 Some(a),
-            ) if a.sizes.is_none() => {
+            ) => {
+                let live: Vec<Cow<'_, Tensor>> = t.iter().map(|x| x.cut()).collect();
+                let live: Vec<&Tensor> = live.iter().map(|x| x.as_ref()).collect();
+                let feature = *feature_index as usize;
                 let result = normalize::batch_norm(
                     inst.op,
-                    &t,
+                    &live,
                     f64::from(f32::from_bits(*epsilon)),
                     *feature_index as usize,
                 );
-                result.map(|r| several(r, shape, |_| 0))
+                // The vectors of a result have the feature dimension only.
+                let bounds = |s: &Shape| s.array().map_or(0, |s| s.rank());
+                result.map(|r| match shape {
+                    Shape::Tuple(parts) => {
+                        let one = |(t, s): (Tensor, &Shape)| match bounds(s) {
+                            1 if a.dims.len() != 1 => sized(t, s, |_| a.size(feature)),
+                            _ => sized(t, s, |d| a.size(d)),
+                        };
+                        Computed::Several(r.into_iter().zip(parts).map(one).collect())
+                    }
+                    _ => several(r, shape, |d| a.size(d)),
+                })
             }
             (RngBitGenerator, Attrs::Rng { algorithm }, Some(a)) => {
                 let Shape::Tuple(parts) = shape else { return Ok(None) };
@@ -408,8 +494,32 @@ impl<'m> Machine<'m> {
                 self.work(fft_work(count(&a.dims) as u64, &lengths))?;
                 fft(a, kind, &lengths, result.ty).filter(|t| t.dims == dims).map(Computed::One)
             }
+            (CustomCall, Attrs::CustomCall { target, .. }, Some(a)) if target == "PadToStatic" => {
+                let size = |d| Tensor::scalar(HloType::S32, Scalar::Int(a.size(d)));
+                let data = Tensor { sizes: None, ..a.clone() };
+                let parts = std::iter::once(data).chain((0..a.dims.len()).map(size));
+                Some(Computed::Several(parts.collect()))
+            }
+            (CustomCall, Attrs::CustomCall { target, .. }, Some(a)) if target == "SliceToDynamic" => {
+                if t.len() != a.dims.len() + 1 {
+                    return Ok(None);
+                }
+                let size = |d: usize| t[d + 1].first().int();
+                for (d, bound) in a.dims.iter().enumerate() {
+                    self.legal_size(d, size(d), *bound as i64, *bound)?;
+                }
+                one(sized(Tensor { sizes: None, ..(*a).clone() }, shape, size))
+            }
+            (CustomCall, Attrs::CustomCall { target, .. }, Some(a))
+                if ANNOTATIONS.contains(&target.as_str()) && extents_of(shape) == a.dims =>
+            {
+                one((*a).clone())
+            }
             (CustomCall, Attrs::CustomCall { target, config }, _) => {
                 self.work(custom::work(&t))?;
+                if t.iter().any(|x| x.is_cut()) {
+                    return Err(self.unsupported_here(&format!("custom-call to \"{target}\"")));
+                }
                 let results: Vec<_> = shape.leaves().iter().filter_map(|s| s.array()).collect();
                 let results: Vec<_> = results.iter().map(|a| (a.ty, usizes(&a.dims))).collect();
                 let call = custom::CustomCall { target, config, operands: &t, results: &results };
@@ -421,135 +531,4 @@ impl<'m> Machine<'m> {
             _ => None,
         })
     }
-
-    /// Operations that keep (most of) their first operand's elements.
-    fn remake(&mut self, inst: HloInst<'_>, mut a: Tensor, t: &[&Tensor]) -> Outcome<Option<Computed>> {
-        let shape = inst.shape();
-        Ok(match (inst.op, inst.attrs()) {
-            (HloOp::DynamicUpdateSlice, _) => {
-                let [update, offsets @ ..] = t else { return Ok(None) };
-                if update.is_cut() {
-                    // Behind the update's size stays what was there; a dimension that is replaced whole takes its size.
-                    let full = |d: usize| update.dims[d] == a.dims[d];
-                    let live = update.extents();
-                    let live: Vec<usize> =
-                        (0..live.len()).map(|d| if full(d) { update.dims[d] } else { live[d] }).collect();
-                    let mut part = indexed::dynamic_slice(&a, offsets, &update.dims);
-                    let places = Places::whole(&update.dims);
-                    part.data.put(&live, &places, &update.data, &places);
-                    let sizes: Vec<i64> =
-                        (0..a.dims.len()).map(|d| if full(d) { update.size(d) } else { a.size(d) }).collect();
-                    indexed::dynamic_update_slice(&mut a, &part, offsets);
-                    Some(sized(Tensor { sizes: None, ..a }, shape, |d| sizes[d]))
-                } else {
-                    indexed::dynamic_update_slice(&mut a, update, offsets);
-                    Some(a)
-                }
-            }
-            (HloOp::Reshape, _) => reshape(a, shape),
-            (HloOp::DynamicReshape, _) => {
-                let sizes: Vec<i64> = t.iter().map(|s| s.first().int()).collect();
-                // XLA reshapes the whole buffers and records the sizes; it does not repack the part in use.
-                let whole = Tensor::new(a.ty, extents_of(shape), a.data);
-                Some(sized(whole, shape, |d| sizes.get(d).copied().unwrap_or(0)))
-            }
-            (HloOp::BitcastConvert, _) => {
-                let Some(ty) = shape.array().map(|s| s.ty) else { return Ok(None) };
-                let sizes: Vec<i64> = (0..a.dims.len()).map(|d| a.size(d)).collect();
-                let cast = movement::bitcast(a, ty, extents_of(shape));
-                Some(sized(cast, shape, |d| sizes.get(d).copied().unwrap_or(0)))
-            }
-            (HloOp::SetDimensionSize, Attrs::Dimensions(list)) => {
-                let set = list.first().map_or(0, |d| *d as usize);
-                let n = t.first().map_or(0, |n| n.first().int());
-                let sizes: Vec<i64> =
-                    (0..a.dims.len()).map(|d| if d == set { n } else { a.size(d) }).collect();
-                Some(sized(Tensor { sizes: None, ..a }, shape, |d| sizes[d]))
-            }
-            (HloOp::Scatter, Attrs::Scatter { dims: s, .. }) => {
-                let [indices, update] = t else { return Ok(None) };
-                let sizes = a.sizes.take();
-                let dims = a.dims.clone();
-                let mut arrays = vec![a];
-                let Some(mut callee) = self.callee(inst, 0) else { return Ok(None) };
-                indexed::scatter(&mut callee, &mut arrays, &indices.cut(), &[update.cut()], s)?;
-                let size = |d: usize| sizes.as_ref().map_or(dims[d] as i64, |s| s[d]);
-                arrays.pop().map(|a| sized(a, shape, size))
-            }
-            _ => None,
-        }
-        .map(Computed::One))
-    }
-}
-
-/// The arrays and the initial values of a reduction. Behind an array's size stands its initial value, which is folded in
-/// once more for each such element, as in XLA.
-fn filled<'a>(t: &[&'a Tensor]) -> (Vec<Cow<'a, Tensor>>, Vec<Scalar>) {
-    let (arrays, inits) = t.split_at(t.len() / 2);
-    let fill = |(a, init): (&&'a Tensor, &&'a Tensor)| {
-        if !a.is_cut() {
-            return a.cut();
-        }
-        let (cut, none) = (a.cut(), vec![0; a.dims.len()]);
-        let high: Vec<i64> = a.dims.iter().zip(&cut.dims).map(|(b, n)| (*b - *n) as i64).collect();
-        Cow::Owned(movement::pad(&cut, init, &none, &high, &none))
-    };
-    (arrays.iter().zip(inits).map(fill).collect(), inits.iter().map(|i| i.first()).collect())
-}
-
-/// `a` with its one row repeated in each dimension in which it has size 1 and `other` more.
-fn stretched<'a>(a: &'a Tensor, other: &Tensor) -> Cow<'a, Tensor> {
-    let mut out = Cow::Borrowed(a);
-    if a.dims != other.dims || a.sizes.is_none() || other.sizes.is_none() {
-        return out;
-    }
-    for d in 0..a.dims.len() {
-        if a.size(d) != 1 || other.size(d) <= 1 {
-            continue;
-        }
-        let (mut row, none, step) = (a.dims.clone(), vec![0; a.dims.len()], vec![1; a.dims.len()]);
-        row[d] = 1;
-        let one = movement::slice(&out, &row, &none, &step);
-        row.remove(d);
-        let places: Vec<i64> = (0..a.dims.len() as i64).filter(|k| *k != d as i64).collect();
-        let wide = movement::broadcast(&Tensor::new(a.ty, row, one.data), &a.dims, &places);
-        out = Cow::Owned(Tensor { sizes: a.sizes.clone(), ..wide });
-    }
-    out
-}
-
-/// The elements of `a` in order, as an array of these run-time sizes.
-fn refill(a: Tensor, shape: &Shape, sizes: &[i64]) -> Tensor {
-    let bounds = extents_of(shape);
-    let extents = sizes.iter().zip(&bounds).map(|(s, b)| (*s).clamp(0, *b as i64) as usize).collect();
-    sized(movement::refill(a, extents), shape, |d| sizes[d])
-}
-
-/// Row-major reshape. Run-time sizes carry over where the dimensions stay, or where one dynamic dimension takes them all.
-fn reshape(a: Tensor, shape: &Shape) -> Option<Tensor> {
-    let to = shape.array()?;
-    let bounds = extents_of(shape);
-    let mut sizes: Vec<i64> = bounds.iter().map(|d| *d as i64).collect();
-    if a.sizes.is_none() {
-        return Some(refill(a, shape, &sizes));
-    }
-    if !to.has_dynamic() {
-        return Some(refill(a.cut().into_owned(), shape, &sizes));
-    }
-    let dynamic: Vec<usize> = (0..bounds.len()).filter(|d| to.is_dynamic(*d)).collect();
-    if let [one] = dynamic.as_slice() {
-        let total: i64 = (0..a.dims.len()).map(|d| a.size(d)).fold(1, i64::saturating_mul);
-        let rest: i64 = (0..bounds.len()).filter(|d| d != one).map(|d| bounds[d] as i64).product();
-        sizes[*one] = if rest == 0 { bounds[*one] as i64 } else { total / rest };
-        return Some(refill(a.cut().into_owned(), shape, &sizes));
-    }
-    // Dimensions of extent 1 may come and go between the others.
-    let long = |dims: &[usize]| (0..dims.len()).filter(|d| dims[*d] != 1).collect::<Vec<_>>();
-    let (from, into) = (long(&a.dims), long(&bounds));
-    let same = from.len() == into.len() && from.iter().zip(&into).all(|(i, j)| a.dims[*i] == bounds[*j]);
-    if !same {
-        return None;
-    }
-    from.iter().zip(&into).for_each(|(i, j)| sizes[*j] = a.size(*i));
-    Some(refill(a.cut().into_owned(), shape, &sizes))
 }

@@ -11,6 +11,7 @@ use super::region::{Callee, Known};
 use super::tensor::{Data, Scalar, Tensor, Word, of_scalars, on_words};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{GatherDims, ScatterDims};
+use std::borrow::Cow;
 use std::ops::Deref;
 
 /// One element updated for itself costs as much as this many in a pass over all.
@@ -163,6 +164,31 @@ fn windows_at(data: &Data, bases: &[usize], offsets: &[usize]) -> Data {
     on_words!(data, v => words(v, bases, offsets))
 }
 
+/// Indices and updates cut to the windows that both have, and the updates to their windows' sizes.
+pub(crate) fn live_updates<'a>(
+    indices: &'a Tensor,
+    updates: &[&'a Tensor],
+    s: &ScatterDims,
+) -> (Cow<'a, Tensor>, Vec<Cow<'a, Tensor>>) {
+    let mut own = indices.extents();
+    let places: Vec<usize> = (0..own.len()).filter(|d| *d as i64 != s.index_vector_dim).collect();
+    let rows = |u: &Tensor| {
+        (0..u.dims.len()).filter(|d| !s.update_window_dims.contains(&(*d as i64))).collect::<Vec<_>>()
+    };
+    for u in updates {
+        for (d, row) in places.iter().zip(rows(u)) {
+            own[*d] = own[*d].min(u.extents()[row]);
+        }
+    }
+    let cut = |u: &&'a Tensor| {
+        let mut extents = u.extents();
+        places.iter().zip(rows(u)).for_each(|(d, row)| extents[row] = own[*d]);
+        u.cut_to(&extents)
+    };
+    let updates = updates.iter().map(cut).collect();
+    (indices.cut_to(&own), updates)
+}
+
 /// A scatter into `arrays`: window by window in index order; the computation gets the old values and the updates.
 pub(crate) fn scatter(
     callee: &mut Callee<'_, '_>,
@@ -197,7 +223,6 @@ pub(crate) fn scatter(
     let inside = |start: &[i64]| {
         (0..rank).all(|d| start[d] >= 0 && start[d].saturating_add(extent[d] as i64) <= dims[d] as i64)
     };
-    // Run-time sizes may leave fewer updates than indices.
     let batches = match offsets.len() {
         0 => 0,
         n => updates.iter().map(|u| u.data.len() / n).fold(starts.batches, usize::min),

@@ -117,6 +117,11 @@ impl<'m> Machine<'m> {
         Diagnostic::error(code, what).on(inst.name()).from_source(inst.source()).ordered(self.at.0)
     }
 
+    /// The instruction being executed.
+    pub fn current(&self) -> HloInst<'m> {
+        self.module.inst(self.at)
+    }
+
     /// The current instruction is one that no kernel computes in this form.
     pub fn unsupported_here(&self, what: &str) -> Box<Diagnostic> {
         let shape = self.module.inst(self.at).shape().to_string();

@@ -2,7 +2,7 @@
 //! nothing with any lowering, and is the oracle for it.
 //!
 //! [`machine`] runs computations on an explicit stack; [`dispatch`] knows which kernel computes which operation. An array
-//! ([`tensor`]) holds its elements' bits; kernels compute with [`lanes`], by the rules of [`scalar`] and [`complex`].
+//! ([`tensor`]) holds its elements' bits; kernels compute with [`lanes`], by the rules of [`scalar`] and [`complex`]; [`sizes`] is what run-time extents add.
 //! The kernels: [`elementwise`], [`movement`], [`indexed`] (runtime offsets), [`contract`] (dot and convolution, by
 //! [`matmul`]), [`fold`] (reductions, with [`window`]), [`order`] (sort), [`normalize`], [`random`], [`fft`], and
 //! [`custom`] calls with the linear algebra of [`factor`] and [`spectral`]; [`alone`] is what collectives do without others. Computations that
@@ -30,7 +30,9 @@ mod places;
 mod program;
 mod random;
 mod region;
+mod remake;
 mod scalar;
+mod sizes;
 mod spectral;
 mod tensor;
 mod window;

@@ -137,17 +137,6 @@ pub(crate) fn bitcast(a: Tensor, ty: HloType, dims: Vec<usize>) -> Tensor {
     Tensor::new(ty, dims, Data::from_bytes(ty, &bytes))
 }
 
-/// The elements in order with other extents; zeros where there are too few.
-pub(crate) fn refill(a: Tensor, dims: Vec<usize>) -> Tensor {
-    fn resized<W: Word>(mut words: Vec<W>, n: usize) -> Data {
-        words.resize(n, W::default());
-        W::data(words)
-    }
-    let n = count(&dims);
-    let data = on_words!(a.data, v => resized(v, n));
-    Tensor::new(a.ty, dims, data)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,9 +2,11 @@
 //! sizes beside them. HLO before and HLO after.
 //!
 //! [`rewrite`] and [`carried`] take sizes through the module, [`rules`] infers and pads, [`rebuilt`] and [`reshape`] move what hangs on a
-//! size, [`story`] says where sizes come from. What the host has to give and to cut is the `Extents` resource.
+//! size, [`calls`] and [`normalize`] know what has a rule of its own, [`story`] says where sizes come from. What the host has to give and to cut is the `Extents` resource.
 
+mod calls;
 mod carried;
+mod normalize;
 pub mod pad_dynamic_dimensions;
 mod padding;
 mod rebuilt;

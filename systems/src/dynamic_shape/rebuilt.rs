@@ -8,7 +8,7 @@
 
 use super::padding::{mask, zero};
 use super::rules::{Op, Ruled, Stand, refuse};
-use super::sizes::{Known, Sizes};
+use super::sizes::{Check, Known, Legal, Sizes};
 use crate::legalize::build::Build;
 use crate::legalize::rebuild::Rebuild;
 use murre_components::dtype::HloType;
@@ -40,6 +40,7 @@ fn concatenate(op: &Op<'_, '_>, along: usize, b: &mut Build<'_>, known: &mut Kno
             *size = op.size(k, d).or(*size);
         }
     }
+    op.read_together(b, known, 0..op.x.len(), &sizes)?;
     if (0..op.x.len()).all(|k| op.size(k, along).is_none()) {
         return op.same(b, sizes);
     }
@@ -193,6 +194,13 @@ fn sort(op: &Op<'_, '_>, along: usize, b: &mut Build<'_>, known: &mut Known) -> 
         let value = op.copied(b, op.x);
         return Ok(Stand { value, sizes: op.sizes.clone() });
     };
+    for k in (0..n).filter(|k| op.size(*k, along).is_some_and(|own| own != size)) {
+        let own = op.size(k, along).unwrap_or(size);
+        let check = Check { inst: op.inst.id, dimension: along, legal: Legal::Beside };
+        if !known.reaches(b, own, size, check) || !known.reaches(b, size, own, check) {
+            return refuse(along, "a loop's condition sorts arrays whose sizes only a run can compare");
+        }
+    }
     let Some(compare) = known.comparators.get(&op.inst.id).copied() else {
         return refuse(along, "the comparison of the sort was not rebuilt");
     };

@@ -8,7 +8,7 @@
 //! ```
 
 use super::rules::{Op, Ruled, Stand, refuse};
-use super::sizes::{Check, Known, Sizes};
+use super::sizes::{Check, Known, Legal, Sizes};
 use crate::legalize::build::Build;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, Direction, GatherDims, HloOp};
@@ -59,8 +59,8 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     if given {
         for (d, size) in sizes.iter_mut().enumerate().filter(|(d, _)| shape.is_dynamic(*d)) {
             let Some(n) = op.x.get(d + 1) else { return refuse(d, "the reshape is not given its size") };
-            let check = Check { inst: op.inst.id, dimension: d, bound: into[d] };
-            let Some(n) = known.checked(b, *n, check) else {
+            let check = Check { inst: op.inst.id, dimension: d, legal: Legal::Within(into[d]) };
+            let Some(n) = known.checked(b, *n, check, into[d]) else {
                 return refuse(d, "a loop's condition sets a size that only a run can check");
             };
             *size = Some(n);

@@ -4,7 +4,7 @@
 
 use super::rebuilt::{comparator, sorts_dynamic};
 use super::rules::{Op, Refusal, constant_of, rule};
-use super::sizes::{Check, Known, Place, Sizes, at_bounds, dynamic_places, is_dynamic};
+use super::sizes::{Check, Known, Legal, Place, Sizes, at_bounds, dynamic_places, is_dynamic};
 use super::story::{DynamicDimension, ShapeStory, describe};
 use crate::legalize::build::{Build, computation};
 use crate::legalize::rebuild::Rebuild;
@@ -38,6 +38,7 @@ pub fn needed(module: &HloModule) -> bool {
     module.shapes().iter().any(is_dynamic)
         || module.insts().any(|i| {
             matches!(i.op, HloOp::SetDimensionSize | HloOp::GetDimensionSize | HloOp::DynamicReshape)
+                || super::calls::takes_apart(i)
         })
 }
 
@@ -80,6 +81,17 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<
         });
         r.known.sum = Some(sum);
     }
+    let normalizes = |i: &HloInst<'_>| {
+        matches!(i.op, HloOp::BatchNormTraining | HloOp::BatchNormGrad) && is_dynamic(i.shape())
+    };
+    if let Some(like) = old.insts().find(normalizes) {
+        let scalar = Shape::Array(ArrayShape::new(HloType::F32, []));
+        let name = r.title("dynamic.float_sum");
+        let sum = computation(&mut r.out, &name, &[scalar.clone(), scalar], like, |b, p| {
+            b.binary(HloOp::Add, p[0], p[1])
+        });
+        r.known.float_sum = Some(sum);
+    }
     for (c, forms) in forms.into_iter().enumerate() {
         for form in forms {
             r.computation(CompId::new(c), form);
@@ -91,7 +103,10 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<
     let check = |c: &Check| SizeCheck {
         instruction: old.inst(c.inst).name().to_owned(),
         dimension: c.dimension as u32,
-        bound: c.bound.max(0) as u64,
+        bound: match c.legal {
+            Legal::Within(bound) | Legal::Natural(bound) => bound.max(0) as u64,
+            Legal::Beside => SizeCheck::BESIDE,
+        },
     };
     r.extents.checks = r.known.checks.iter().map(check).collect();
     Ok((r.out.module, r.extents, r.story))
@@ -107,14 +122,28 @@ fn faulty(old: &HloModule) -> Vec<bool> {
                 HloOp::SetDimensionSize => {
                     inst.operands().get(1).is_none_or(|n| constant_of(old, *n).is_none())
                 }
-                HloOp::DynamicReshape => true,
                 HloOp::While => inst.called().first().is_some_and(|b| faulty[b.index()]),
                 HloOp::Conditional => inst.called().iter().any(|b| faulty[b.index()]),
-                _ => false,
+                _ => may_fail(old, inst),
             }
         });
     }
     faulty
+}
+
+/// Whether the run has to look at a size that an instruction derives, or at sizes of operands that it reads together.
+fn may_fail(old: &HloModule, inst: HloInst<'_>) -> bool {
+    use HloOp::*;
+    let dynamic = |d: usize| inst.shape().array().is_some_and(|a| a.is_dynamic(d));
+    let sized = || inst.operands().iter().filter(|o| is_dynamic(old.inst(**o).shape())).count();
+    match (inst.op, inst.attrs()) {
+        (DynamicReshape, _) => true,
+        (CustomCall, Attrs::CustomCall { target, .. }) => target == super::calls::SLICE_TO_DYNAMIC,
+        (Slice, Attrs::Slice { start, .. }) => (0..start.len()).any(|d| start[d] > 0 && dynamic(d)),
+        (Pad, Attrs::Pad { low, high, .. }) => (0..low.len()).any(|d| low[d] + high[d] < 0 && dynamic(d)),
+        (Select | Clamp | Map | Concatenate | Sort | Reduce | ReduceWindow | Dot, _) => sized() > 1,
+        _ => false,
+    }
 }
 
 /// How many arrays stand before a leaf.
@@ -357,7 +386,8 @@ impl<'m> Rewrite<'m> {
         let forms = self.calls(inst);
         let plain = forms.iter().all(Form::is_plain);
         let about_sizes =
-            matches!(inst.op, HloOp::SetDimensionSize | HloOp::GetDimensionSize | HloOp::DynamicReshape);
+            matches!(inst.op, HloOp::SetDimensionSize | HloOp::GetDimensionSize | HloOp::DynamicReshape)
+                || super::calls::takes_apart(inst);
         self.known.sizes[inst.id.index()].clear();
         if plain && !about_sizes && !is_dynamic(inst.shape()) && !inst.operands().iter().any(is_sized) {
             return Ok(self.out.copy_with(old, inst.id, &operands));

@@ -5,7 +5,7 @@
 //! Movements that hang on a size are in [`super::rebuilt`], reshapes in [`super::reshape`].
 
 use super::padding::{largest, lowest, pad, zero};
-use super::sizes::{Check, Known, Sizes, at_bounds};
+use super::sizes::{Check, Known, Legal, Sizes, at_bounds};
 use crate::legalize::build::Build;
 use crate::legalize::region::is_pointwise;
 use murre_components::dtype::HloType;
@@ -55,6 +55,11 @@ impl<'m> Op<'_, 'm> {
         self.inst.shape().array()
     }
 
+    /// Whether dimension `d` of the result is declared dynamic.
+    pub fn is_dynamic(&self, d: usize) -> bool {
+        self.shape().is_some_and(|a| a.is_dynamic(d))
+    }
+
     /// The declared bounds of operand `k`.
     pub fn bounds(&self, k: usize) -> &'m [i64] {
         let operand = self.inst.operands().get(k).map(|o| self.old.inst(*o).shape());
@@ -82,6 +87,38 @@ impl<'m> Op<'_, 'm> {
         let shape = b.out.module.intern_shape(at_bounds(self.inst.shape()));
         b.out.module.set_shape(new, shape);
         new
+    }
+
+    /// Has the run report an operand that ends before the result does, in the dimensions in which each has a size;
+    /// dimensions of operands and result are the same.
+    pub fn read_together(
+        &self,
+        b: &mut Build<'_>,
+        known: &mut Known,
+        operands: std::ops::Range<usize>,
+        sizes: &Sizes,
+    ) -> Result<(), Refusal> {
+        for (d, size) in sizes.iter().enumerate() {
+            let Some(size) = *size else { continue };
+            for k in operands.clone() {
+                let Some(own) = self.size(k, d) else { continue };
+                let check = Check { inst: self.inst.id, dimension: d, legal: Legal::Beside };
+                if !known.reaches(b, own, size, check) {
+                    return refuse(d, "a loop's condition reads arrays whose sizes only a run can compare");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Has the run report a derived size that is negative.
+    fn natural(&self, b: &mut Build<'_>, known: &mut Known, d: usize, size: HloId) -> Result<(), Refusal> {
+        let bound = self.shape().map_or(0, |a| a.dims[d]);
+        match known.natural(b, size, Check { inst: self.inst.id, dimension: d, legal: Legal::Natural(bound) })
+        {
+            true => Ok(()),
+            false => refuse(d, "a loop's condition computes a size that only a run can check"),
+        }
     }
 
     /// The same with its own operands and these sizes of an array result.
@@ -154,6 +191,9 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
                     }
                     plus(b, grown, low[d] + high[d])
                 }));
+                if let Some(n) = sizes[d].filter(|_| low[d] + high[d] < 0) {
+                    op.natural(b, known, d, n)?;
+                }
             }
             let value = op.copied(b, &[x, op.x[1]]);
             Ok(Stand { value, sizes: vec![sizes] })
@@ -169,6 +209,10 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
                     let n = plus(b, n, stride[d] - 1);
                     b.with_int(Divide, n, stride[d])
                 }));
+                // A slice to extent 1 is static, whatever lies there.
+                if let Some(n) = sizes[d].filter(|_| start[d] > 0 && op.is_dynamic(d)) {
+                    op.natural(b, known, d, n)?;
+                }
             }
             op.same(b, sizes)
         }
@@ -201,9 +245,12 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         }
         (Concatenate | Reverse | DynamicUpdateSlice | Sort, _) => super::rebuilt::rule(op, b, known),
         (Reshape | DynamicReshape, _) => super::reshape::rule(op, b, known),
-        (CustomCall, Attrs::CustomCall { target, .. }) if target == "Sharding" => {
-            op.same(b, op.sizes.first().cloned().unwrap_or_default())
+        (CustomCall, _) => super::calls::rule(op, b, known),
+        (BatchNormTraining | BatchNormInference | BatchNormGrad, _) => super::normalize::rule(op, b, known),
+        (AllReduce | AllGather | ReduceScatter | AllToAll | CollectiveBroadcast | CollectivePermute, _) => {
+            super::calls::together(op, b)
         }
+        (TopK, _) => super::calls::top(op, b),
         (other, _) => {
             let sized = (0..op.sizes.len()).find_map(|k| op.first_sized(k));
             refuse(sized, format!("{} has no rule for run-time extents", other.name()))
@@ -221,7 +268,12 @@ fn elementwise(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     if op.inst.op == HloOp::BitcastConvert {
         let widths = |s: Option<&ArrayShape>| s.map_or(0, |a| a.ty.bits());
         if widths(op.shape()) != widths(op.old.inst(op.inst.operands()[0]).shape().array()) {
-            return refuse(op.first_sized(0), "the width of the elements changes");
+            // A last dimension of parts of elements comes or goes; it is never cut.
+            let last = op.bounds(0).len().checked_sub(1).filter(|_| rank < op.bounds(0).len());
+            if let Some(d) = last.filter(|d| op.size(0, *d).is_some()) {
+                return refuse(d, "the parts that make an element have a run-time extent");
+            }
+            return op.same(b, (0..rank).map(|d| op.size(0, d)).collect());
         }
     }
     let mut sizes: Sizes = vec![None; rank];
@@ -236,6 +288,7 @@ fn elementwise(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
         }
     }
     if op.x.len() != 2 || op.inst.op == HloOp::Map {
+        op.read_together(b, known, 0..op.x.len(), &sizes)?;
         return op.same(b, sizes);
     }
     // A side whose size is 1 is stretched to the other side's.
@@ -282,6 +335,8 @@ fn reduce(op: &Op<'_, '_>, list: &[i64], b: &mut Build<'_>, known: &mut Known) -
             *size = op.size(j, d).or(*size);
         }
     }
+    let beside = sizes.iter().enumerate().map(|(d, s)| s.filter(|_| !reduced(d))).collect();
+    op.read_together(b, known, 0..n, &beside)?;
     let kept: Sizes = sizes.iter().enumerate().filter(|(d, _)| !reduced(*d)).map(|(_, s)| *s).collect();
     let value = op.copied(b, &operands);
     Ok(Stand { value, sizes: vec![kept; n] })
@@ -314,6 +369,8 @@ fn reduce_window(op: &Op<'_, '_>, window: &[WindowDim], b: &mut Build<'_>, known
             sizes[d] = Some(if w.stride == 1 { room } else { b.with_int(HloOp::Divide, room, w.stride) });
         }
     }
+    let last = |d| (0..n).rev().find_map(|j| op.size(j, d));
+    op.read_together(b, known, 0..n, &(0..window.len()).map(last).collect())?;
     let value = op.copied(b, &operands);
     Ok(Stand { value, sizes: vec![sizes; n] })
 }
@@ -342,7 +399,17 @@ fn dot(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     let mut operands = Vec::new();
     let mut sizes = Sizes::new();
     for (i, j) in dims.lhs_batch.iter().zip(&dims.rhs_batch) {
-        sizes.push(op.size(1, *j as usize).or(op.size(0, *i as usize)));
+        let (left, right) = (op.size(0, *i as usize), op.size(1, *j as usize));
+        if let (Some(own), Some(result)) = (left, right) {
+            let check = Check { inst: op.inst.id, dimension: sizes.len(), legal: Legal::Beside };
+            if !known.reaches(b, own, result, check) {
+                return refuse(
+                    *i as usize,
+                    "a loop's condition reads arrays whose sizes only a run can compare",
+                );
+            }
+        }
+        sizes.push(right.or(left));
     }
     let sides = [(&dims.lhs_batch, &dims.lhs_contracting), (&dims.rhs_batch, &dims.rhs_contracting)];
     for (k, (batch, contracting)) in sides.into_iter().enumerate() {
@@ -479,8 +546,8 @@ fn set_dimension_size(op: &Op<'_, '_>, d: usize, b: &mut Build<'_>, known: &mut 
         Some(n) => return refuse(d, format!("the size {n} is not between 0 and the bound {bound}")),
         None => op.x[1],
     };
-    let check = Check { inst: op.inst.id, dimension: d, bound };
-    let Some(size) = known.checked(b, size, check) else {
+    let check = Check { inst: op.inst.id, dimension: d, legal: Legal::Within(bound) };
+    let Some(size) = known.checked(b, size, check, bound) else {
         return refuse(d, "a loop's condition sets a size that only a run can check");
     };
     sizes[d] = Some(size);

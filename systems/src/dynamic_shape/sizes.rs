@@ -48,8 +48,19 @@ pub struct Check {
     pub inst: HloId,
     /// The dimension.
     pub dimension: usize,
-    /// The largest legal size.
-    pub bound: i64,
+    /// What a legal size is.
+    pub legal: Legal,
+}
+
+/// What a size has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Legal {
+    /// From 0 to this bound.
+    Within(i64),
+    /// Not negative; the bound is told.
+    Natural(i64),
+    /// Not less than the size of what is read beside it.
+    Beside,
 }
 
 /// What is known in the computation under construction, and what the whole module collects.
@@ -64,6 +75,8 @@ pub struct Known {
     pub comparators: SeededMap<HloId, CompId>,
     /// The sum of two `s32[]`, where the module reshapes run-time extents.
     pub sum: Option<CompId>,
+    /// The sum of two `f32[]`, where the module normalises run-time extents.
+    pub float_sum: Option<CompId>,
     /// What people are told about a value.
     pub labels: SeededMap<HloId, String>,
     clamped: SeededMap<(HloId, i64), HloId>,
@@ -85,6 +98,7 @@ impl Known {
             masks: seeded_map(),
             comparators: seeded_map(),
             sum: None,
+            float_sum: None,
             labels: seeded_map(),
             clamped: seeded_map(),
             combined: seeded_map(),
@@ -134,23 +148,56 @@ impl Known {
     }
 
     /// The size cut to `0..=bound`; that it was cut is reported by the program. `None` where nothing can report it.
-    pub fn checked(&mut self, b: &mut Build<'_>, size: HloId, check: Check) -> Option<HloId> {
-        if self.within.get(&size).is_some_and(|n| *n <= check.bound) {
+    pub fn checked(&mut self, b: &mut Build<'_>, size: HloId, check: Check, bound: i64) -> Option<HloId> {
+        if self.within.get(&size).is_some_and(|n| *n <= bound) {
             return Some(size);
         }
-        let (site, value) = self.fault?;
-        let cut = self.clamp(b, size, check.bound);
-        self.checks.push(check);
+        self.fault?;
+        let cut = self.clamp(b, size, bound);
         let label = format!("{}, checked by the run", describe(&b.out.module, &self.labels, size));
         self.labels.insert(cut, label);
         let bad = b.compare(Direction::Ne, size, cut);
+        self.report(b, bad, size, check);
+        Some(cut)
+    }
+
+    /// A derived size that is negative is reported. `false` where nothing can report it.
+    pub fn natural(&mut self, b: &mut Build<'_>, size: HloId, check: Check) -> bool {
+        if self.within.contains_key(&size) {
+            return true;
+        }
+        if self.fault.is_none() {
+            return false;
+        }
+        let bad = b.compare_int(Direction::Lt, size, 0);
+        self.report(b, bad, size, check);
+        true
+    }
+
+    /// An operand of size `own` that is read up to `result` is reported where it ends before. `false` where nothing can
+    /// report it.
+    pub fn reaches(&mut self, b: &mut Build<'_>, own: HloId, result: HloId, check: Check) -> bool {
+        if own == result {
+            return true;
+        }
+        if self.fault.is_none() {
+            return false;
+        }
+        let bad = b.compare(Direction::Lt, own, result);
+        self.report(b, bad, own, check);
+        true
+    }
+
+    /// The first failure so far, this one if there was none and `bad` holds.
+    fn report(&mut self, b: &mut Build<'_>, bad: HloId, size: HloId, check: Check) {
+        let Some((site, value)) = self.fault else { return };
+        self.checks.push(check);
         let none = b.compare_int(Direction::Eq, site, 0);
         let first = b.binary(HloOp::And, bad, none);
         let number = b.integer(HloType::S32, self.checks.len() as i64);
         let site = b.select(first, number, site);
         let value = b.select(first, size, value);
         self.fault = Some((site, value));
-        Some(cut)
     }
 
     /// Two sizes that meet in one dimension: equal ones stay, 1 stretches to the other, otherwise the smaller one holds.

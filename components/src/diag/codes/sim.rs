@@ -14,4 +14,5 @@ codes! {
     SIM_REGISTER = "MUR0709", "a register operation outside its domain";
     SIM_RACE = "MUR0710", "two accesses to the same bytes are not ordered";
     SIM_SIZE = "MUR0711", "a run-time size is outside its bound";
+    SIM_EXTENTS = "MUR0712", "run-time extents that are read side by side differ";
 }
