@@ -3,6 +3,7 @@
 //!
 //! A command returns diagnostics or an [`Exit`]; only this file turns them into exit codes.
 
+mod bulk;
 mod check;
 mod compile;
 mod console;
@@ -11,6 +12,7 @@ mod disasm;
 mod errors;
 mod eval;
 mod explain;
+mod fixtures;
 mod input;
 mod passes;
 mod print;
@@ -53,6 +55,8 @@ struct Cli {
 enum Command {
     /// Compile a module into an artifact
     Compile(compile::Args),
+    /// Compile thousands of modules, each structure once
+    Bulk(bulk::Args),
     /// Run a module or an artifact on the simulator
     Run(run::Args),
     /// Compute a module directly, without compiling it
@@ -71,6 +75,8 @@ enum Command {
     Explain(explain::Args),
     /// List the diagnostic codes, or show the page of one
     Errors(errors::Args),
+    /// Write modules to try things with
+    Fixtures(fixtures::Args),
 }
 
 /// Parses the command line, runs the command, renders what it says.
@@ -80,6 +86,7 @@ pub fn main() -> ExitCode {
     console::report_panics(cli.json);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match &cli.command {
         Command::Compile(args) => compile::run(args, &console),
+        Command::Bulk(args) => bulk::run(args, &console),
         Command::Run(args) => run::run(args, &console),
         Command::Eval(args) => eval::run(args, &console),
         Command::Check(args) => check::run(args, &console),
@@ -89,6 +96,7 @@ pub fn main() -> ExitCode {
         Command::Passes(args) => passes::run(args, &console),
         Command::Explain(args) => explain::run(args, &console),
         Command::Errors(args) => errors::run(args, &console),
+        Command::Fixtures(args) => fixtures::run(args, &console),
     }));
     let exit = match outcome {
         Ok(Ok(exit)) => exit,

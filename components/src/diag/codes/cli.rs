@@ -8,4 +8,10 @@ codes! {
     CLI_VALUE = "MUR0903", "the module has no such value";
     CLI_WORD = "MUR0904", "not the hexadecimal digits of a word or a record";
     CLI_CASE = "MUR0905", "a case has no module";
+    BULK_NO_MODULE = "MUR0910", "the inputs name no module";
+    BULK_OUTPUT = "MUR0911", "an output of a bulk run cannot be written";
+    BULK_CACHE = "MUR0912", "the cache cannot be written";
+    BULK_BUSY = "MUR0913", "another run is writing there";
+    BULK_DIFFERS = "MUR0914", "a stored program differs from a compilation";
+    BULK_FAIL_FAST = "MUR0915", "a bulk run ended with the first failure";
 }
