@@ -3,8 +3,10 @@
 
 pub mod array;
 pub mod artifact;
+pub mod bulk;
 pub mod check;
 pub mod eval;
+pub mod fixtures;
 pub mod hlo;
 pub mod report;
 pub mod sim;

@@ -3,6 +3,7 @@
 //!
 //! A command returns diagnostics or an [`Exit`]; only this file turns them into exit codes.
 
+mod bulk;
 mod check;
 mod compile;
 mod console;
@@ -12,6 +13,7 @@ mod errors;
 mod eval;
 mod explain;
 mod history;
+mod fixtures;
 mod input;
 mod passes;
 mod print;
@@ -54,6 +56,8 @@ struct Cli {
 enum Command {
     /// Compile a module into an artifact
     Compile(compile::Args),
+    /// Compile thousands of modules, each structure once
+    Bulk(bulk::Args),
     /// Run a module or an artifact on the simulator
     Run(run::Args),
     /// Compute a module directly, without compiling it
@@ -74,6 +78,8 @@ enum Command {
     History(history::Args),
     /// List the diagnostic codes, or show the page of one
     Errors(errors::Args),
+    /// Write modules to try things with
+    Fixtures(fixtures::Args),
 }
 
 /// Parses the command line, runs the command, renders what it says.
@@ -86,6 +92,7 @@ pub fn main() -> ExitCode {
     console::report_panics(cli.json);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match &cli.command {
         Command::Compile(args) => compile::run(args, &console),
+        Command::Bulk(args) => bulk::run(args, &console),
         Command::Run(args) => run::run(args, &console),
         Command::Eval(args) => eval::run(args, &console),
         Command::Check(args) => check::run(args, &console),
@@ -96,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Explain(args) => explain::run(args, &console),
         Command::History(args) => history::run(args, &console),
         Command::Errors(args) => errors::run(args, &console),
+        Command::Fixtures(args) => fixtures::run(args, &console),
     }));
     let exit = match outcome {
         Ok(Ok(exit)) => exit,

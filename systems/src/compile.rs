@@ -1,8 +1,18 @@
 //! The driver: a world, its resources, one schedule, and the program that comes out.
+//!
+//! A [`Compiler`] outlives its module: [`Compiler::load`] empties the world and takes the next one. Registration, the
+//! schedules and the tables' room stay, and the bytes are those of a fresh world, because a row's index in its table is
+//! its id and nothing looks at entity ids. For a small module they cost more than all of its passes.
+//!
+//! ```text
+//! new(a) -> run -> take          one world, one schedule
+//!   load(b) -> run -> take       the same ones, swept
+//! ```
 
 use crate::options::{CompileOptions, ExecutorChoice};
 use crate::pass::{Pass, Stage, install, passes};
 use crate::staging::Counts;
+use bevy_ecs::component::ComponentId;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{MultiThreadedExecutor, SingleThreadedExecutor};
 use murre_components::bir::*;
@@ -21,16 +31,65 @@ pub struct CompileOutcome {
     pub world: World,
 }
 
-/// A world with everything a compilation needs, before any pass has run.
+/// Rows that a world may hold and still be swept for the next module. Above it the sweep, which pays for each row, costs
+/// more than a new world and its schedule.
+const SWEPT_ROWS: usize = 50_000;
+
+/// A world with everything a compilation needs, and the schedules that were built for it.
 pub struct Compiler {
     /// The world.
     pub world: World,
+    /// Schedules by what they run. A schedule belongs to the world that it first ran on.
+    schedules: Vec<(Vec<Stage>, ExecutorChoice, Schedule)>,
+    /// What an empty world consists of: the crate's own resources.
+    own: Vec<ComponentId>,
 }
 
 impl Compiler {
-    /// A compiler for one module. The module must have passed the HLO verifier.
+    /// A compiler with one module. The module must have passed the HLO verifier.
     pub fn new(module: HloModule, options: CompileOptions) -> Self {
-        let mut world = World::new();
+        let world = World::new();
+        let own = world.resource_entities().iter().map(|(id, _)| id).collect();
+        let mut compiler = Compiler { world, schedules: Vec::new(), own };
+        compiler.fill(module, options);
+        compiler
+    }
+
+    /// Takes the next module, whatever became of the one before: rows and resources go, the world and its schedules
+    /// stay. After a panic inside a pass make a new compiler instead.
+    pub fn load(&mut self, module: HloModule, options: CompileOptions) {
+        if self.world.entities().count_spawned() as usize > SWEPT_ROWS {
+            *self = Compiler::new(module, options);
+            return;
+        }
+        self.sweep();
+        self.fill(module, options);
+    }
+
+    /// Removes every row and every resource that is not the world's own.
+    fn sweep(&mut self) {
+        let resources: Vec<(ComponentId, Entity)> = self.world.resource_entities().iter().collect();
+        let is_resource = |e: &Entity| resources.iter().any(|(_, resource)| resource == e);
+        // Resources have archetypes of their own: one entity tells what the others are. From the last row down nothing
+        // is moved.
+        let tables = self.world.archetypes().iter().map(|a| a.entities());
+        let rows: Vec<Entity> = tables
+            .filter(|rows| rows.first().is_some_and(|row| !is_resource(&row.id())))
+            .flat_map(|rows| rows.iter().rev().map(|row| row.id()))
+            .collect();
+        for row in rows {
+            self.world.despawn(row);
+        }
+        for (id, _) in resources.iter().filter(|(id, _)| !self.own.contains(id)) {
+            self.world.remove_resource_by_id(*id);
+        }
+        // Else the world keeps a note of every component that was ever removed.
+        self.world.clear_trackers();
+    }
+
+    /// What every pass may count on.
+    fn fill(&mut self, module: HloModule, options: CompileOptions) {
+        let world = &mut self.world;
         world.insert_resource(options);
         world.insert_resource(module);
         world.init_resource::<Diagnostics>();
@@ -40,20 +99,26 @@ impl Compiler {
         world.init_resource::<ConstPool>();
         world.init_resource::<Order>();
         world.init_resource::<Blocks>();
-        Compiler { world }
     }
 
-    /// Runs `stages` as one schedule.
+    /// Runs `stages` as one schedule, which is built the first time.
     pub fn run(&mut self, stages: &[Stage]) {
         let options = self.world.resource::<CompileOptions>();
+        let executor = options.executor;
         let stages: Vec<Stage> = stages.iter().copied().filter(|s| options.wants(*s)).collect();
+        let built = self.schedules.iter_mut().find(|(s, e, _)| *s == stages && *e == executor);
+        if let Some((_, _, schedule)) = built {
+            schedule.run(&mut self.world);
+            return;
+        }
         let mut schedule = Schedule::default();
         install(&mut schedule, &stages);
-        match self.world.resource::<CompileOptions>().executor {
+        match executor {
             ExecutorChoice::Single => schedule.set_executor(SingleThreadedExecutor::new()),
             ExecutorChoice::Multi => schedule.set_executor(MultiThreadedExecutor::new()),
         };
         schedule.run(&mut self.world);
+        self.schedules.push((stages, executor, schedule));
     }
 
     /// Runs every pass by itself and calls `after` behind each: for dumps, timings and histories. The passes and
@@ -86,11 +151,17 @@ impl Compiler {
         }
     }
 
-    /// Takes the results out.
-    pub fn finish(mut self) -> CompileOutcome {
+    /// Takes the program, unless there was an error or an early stop, and the diagnostics out.
+    pub fn take(&mut self) -> (Option<Program>, Vec<Diagnostic>) {
         let diagnostics = self.world.resource::<Diagnostics>().take();
         let failed = diagnostics.iter().any(|d| d.severity == murre_components::diag::Severity::Error);
         let program = if failed { None } else { self.world.remove_resource::<Program>() };
+        (program, diagnostics)
+    }
+
+    /// Takes the results out, and the world with them.
+    pub fn finish(mut self) -> CompileOutcome {
+        let (program, diagnostics) = self.take();
         CompileOutcome { program, diagnostics, world: self.world }
     }
 }

@@ -12,4 +12,10 @@ codes! {
     CLI_ENTITY = "MUR0907", "the compilation has no such entity";
     CLI_USAGE = "MUR0908", "the command line is wrong";
     CLI_UNUSED = "MUR0909", "something is given that has no effect";
+    BULK_NO_MODULE = "MUR0910", "the inputs name no module";
+    BULK_OUTPUT = "MUR0911", "an output of a bulk run cannot be written";
+    BULK_CACHE = "MUR0912", "the cache cannot be written";
+    BULK_BUSY = "MUR0913", "another run is writing there";
+    BULK_DIFFERS = "MUR0914", "a stored program differs from a compilation";
+    BULK_FAIL_FAST = "MUR0915", "a bulk run ended with the first failure";
 }
