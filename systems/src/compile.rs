@@ -1,8 +1,11 @@
 //! The driver: a world, its resources, one schedule, and the program that comes out.
 
+use crate::chaos::disturb;
 use crate::options::{CompileOptions, ExecutorChoice};
-use crate::pass::{Pass, Stage, install, passes};
+use crate::order::PassOrder;
+use crate::pass::{Pass, PassSet, Stage, install, passes};
 use crate::staging::Counts;
+use crate::watch::Watch;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{MultiThreadedExecutor, SingleThreadedExecutor};
 use murre_components::bir::*;
@@ -31,6 +34,9 @@ impl Compiler {
     /// A compiler for one module. The module must have passed the HLO verifier.
     pub fn new(module: HloModule, options: CompileOptions) -> Self {
         let mut world = World::new();
+        if let Some(seed) = options.chaos {
+            disturb(&mut world, seed);
+        }
         world.insert_resource(options);
         world.insert_resource(module);
         world.init_resource::<Diagnostics>();
@@ -47,8 +53,10 @@ impl Compiler {
     pub fn run(&mut self, stages: &[Stage]) {
         let options = self.world.resource::<CompileOptions>();
         let stages: Vec<Stage> = stages.iter().copied().filter(|s| options.wants(*s)).collect();
+        let order = PassOrder::of(options);
+        let watch = self.world.get_resource::<Watch>().cloned();
         let mut schedule = Schedule::default();
-        install(&mut schedule, &stages);
+        install(&mut schedule, &stages, order, watch.as_ref());
         match self.world.resource::<CompileOptions>().executor {
             ExecutorChoice::Single => schedule.set_executor(SingleThreadedExecutor::new()),
             ExecutorChoice::Multi => schedule.set_executor(MultiThreadedExecutor::new()),
@@ -68,7 +76,8 @@ impl Compiler {
         stages: &[Stage],
         mut after: impl FnMut(&'static Pass, std::time::Duration, &mut World),
     ) {
-        for pass in passes().filter(|p| stages.contains(&p.stage)) {
+        let watch = self.world.get_resource::<Watch>().cloned();
+        for (row, pass) in passes().enumerate().filter(|(_, p)| stages.contains(&p.stage)) {
             let (verify, last, failed, wanted) = {
                 let o = self.world.resource::<CompileOptions>();
                 let failed = self.world.resource::<Diagnostics>().has_errors();
@@ -79,7 +88,9 @@ impl Compiler {
             }
             let mut schedule = Schedule::default();
             schedule.set_executor(SingleThreadedExecutor::new());
-            (pass.add)(&mut schedule, crate::pass::PassSet(0));
+            (pass.add)(&mut schedule, PassSet(row as u16), watch.as_ref());
+            // Built before the clock starts; a schedule of one system has nothing that could be wrong.
+            drop(schedule.initialize(&mut self.world));
             let begin = std::time::Instant::now();
             schedule.run(&mut self.world);
             after(pass, begin.elapsed(), &mut self.world);
