@@ -2,6 +2,7 @@
 //! 2 usage, 3 results differ, 70 a bug of ours). Everything it does is in [`cli`], one file a command.
 
 mod cli;
+mod counting;
 
 fn main() -> std::process::ExitCode {
     cli::main()

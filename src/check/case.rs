@@ -25,6 +25,10 @@ pub struct CheckOptions {
     pub interleave: Option<u64>,
     /// Bytes of an SBUF partition to use, the target's own number when `None`.
     pub sbuf_limit: Option<u32>,
+    /// Seed of a random legal order of the passes.
+    pub shuffle: Option<u64>,
+    /// Seed of random entity ids, table order and batch sizes.
+    pub chaos: Option<u64>,
 }
 
 /// How a case came out.
@@ -177,7 +181,7 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
         }
         for &target in &options.targets {
             let context = format!("{form} {}", target.name());
-            match bytes_of(module.clone(), target, options.sbuf_limit) {
+            match bytes_of(module.clone(), target, options) {
                 Err(faults) => report.faults(&context, &faults),
                 Ok(bytes) => {
                     if ran.iter().any(|(t, b)| *t == target && *b == bytes) {
@@ -223,8 +227,15 @@ fn fix(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<()
 }
 
 /// The artifact's bytes; compiled with every check on.
-fn bytes_of(module: HloModule, target: Target, sbuf_limit: Option<u32>) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let options = CompileOptions { target, sbuf_limit, verify: true, ..CompileOptions::default() };
+fn bytes_of(module: HloModule, target: Target, check: &CheckOptions) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let options = CompileOptions {
+        target,
+        sbuf_limit: check.sbuf_limit,
+        shuffle: check.shuffle,
+        chaos: check.chaos,
+        verify: true,
+        ..CompileOptions::default()
+    };
     let outcome = compile(module, options);
     match outcome.program {
         Some(program) => Ok(artifact::write(&program)),
@@ -283,7 +294,14 @@ mod tests {
     use super::*;
 
     fn options() -> CheckOptions {
-        CheckOptions { eval: true, targets: vec![Target::Trn2], interleave: None, sbuf_limit: None }
+        CheckOptions {
+            eval: true,
+            targets: vec![Target::Trn2],
+            interleave: None,
+            sbuf_limit: None,
+            shuffle: None,
+            chaos: None,
+        }
     }
 
     #[test]

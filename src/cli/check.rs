@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(required = true, value_name = "CASE")]
     cases: Vec<PathBuf>,
     /// Compute with the evaluator instead of compiling and simulating
-    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes"])]
+    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes", "shuffle", "chaos"])]
     eval: bool,
     /// Instead of the goldens, compare with the same program compiled with its run-time scalars as constants
     #[arg(long, conflicts_with_all = ["eval", "interleave"])]
@@ -34,6 +34,12 @@ pub struct Args {
     /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
     #[arg(long, value_name = "N")]
     sbuf_bytes: Option<u32>,
+    /// Run the passes of each stage in a random legal order
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+    /// Random entity ids and table order
+    #[arg(long, value_name = "SEED")]
+    chaos: Option<u64>,
     /// Cases at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: u16,
@@ -54,6 +60,8 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         targets: args.targets.clone(),
         interleave: args.interleave,
         sbuf_limit: args.sbuf_bytes,
+        shuffle: args.shuffle,
+        chaos: args.chaos,
     };
     let bar = console.progress(args.cases.len() as u64);
     let line = |report: &CaseReport| {

@@ -3,6 +3,7 @@
 
 use super::console::Console;
 use super::{Exit, Outcome, input};
+use crate::counting::METER;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use murre::artifact;
@@ -12,8 +13,10 @@ use murre::components::engine::Target;
 use murre::components::estimate::Estimate;
 use murre::components::hlo::HloModule;
 use murre::components::program::Program;
-use murre::report::{Timeline, dump, estimate_json, estimate_text, summary};
+use murre::report::{Timeline, dump, estimate_json, estimate_text, passes_trace, summary};
+use murre::systems::access::{AccessTable, rows_of_all, rows_touched};
 use murre::systems::compile::set_threads;
+use murre::systems::watch::Watch;
 use murre::systems::{
     CompileOptions, CompileOutcome, Compiler, DgeLevels, EstimateOptions, ExecutorChoice, Stage, passes,
 };
@@ -49,6 +52,15 @@ pub struct Steering {
     /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
     #[arg(long, value_name = "N")]
     sbuf_bytes: Option<u32>,
+    /// Run the passes of each stage in a random legal order; the bytes do not depend on it
+    #[arg(long, value_name = "SEED")]
+    shuffle: Option<u64>,
+    /// Random entity ids, table order and batch sizes; the bytes do not depend on them
+    #[arg(long, value_name = "SEED")]
+    chaos: Option<u64>,
+    /// Rows of a batch where a sweep over a table is split among threads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    batch_rows: Option<u32>,
     /// Run the checks after each stage
     #[arg(long)]
     verify: bool,
@@ -71,6 +83,9 @@ impl Steering {
             ("--unroll-limit", self.unroll_limit.is_some()),
             ("--sbuf-bytes", self.sbuf_bytes.is_some()),
             ("--verify", self.verify),
+            ("--shuffle", self.shuffle.is_some()),
+            ("--chaos", self.chaos.is_some()),
+            ("--batch-rows", self.batch_rows.is_some()),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
@@ -91,6 +106,9 @@ impl Steering {
             sbuf_limit: self.sbuf_bytes,
             verify: self.verify,
             executor,
+            shuffle: self.shuffle,
+            chaos: self.chaos,
+            batch_rows: self.batch_rows.or(self.chaos.map(murre::systems::chaos::batch_rows)),
             ..usual
         };
         // What does not fit in a size that cannot be is not worth telling.
@@ -119,10 +137,10 @@ pub struct Args {
     /// Stop behind this stage; nothing is written
     #[arg(long, value_name = "STAGE", value_parser = input::stage_parser(), conflicts_with = "output")]
     stop_after: Option<Stage>,
-    /// Print the time that each pass took
+    /// Print of each pass the time, the rows that it went over and the memory that it asked for
     #[arg(long)]
     timings: bool,
-    /// Write a trace of the passes for chrome://tracing or Perfetto
+    /// Write a trace of the passes and the threads that ran them, for chrome://tracing or Perfetto
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Print what the program is estimated to cost: time by engine, traffic, and the roofline of memory
@@ -151,13 +169,20 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
     let mut options = args.steering.options()?;
     options.stop_after = args.stop_after;
     options.estimate = args.estimate.then_some(EstimateOptions { model: args.cost_model, trips: args.trips });
-    let watched = args.timings || args.trace.is_some() || !args.print_after.is_empty();
     let mut timeline = Timeline::default();
     let mut compiler = Compiler::new(module, options);
-    if watched {
+    let watch = if args.timings { Watch::with_meter(METER) } else { Watch::default() };
+    if args.timings || args.trace.is_some() {
+        compiler.world.insert_resource(watch.clone());
+    }
+    if args.timings || !args.print_after.is_empty() {
+        let mut rows = rows_of_all(&compiler.world);
         let bar = console.progress(passes().count() as u64);
-        compiler.run_stepwise(|pass, took, world| {
-            timeline.add(pass, took);
+        compiler.run_stepwise(|pass, _, world| {
+            let before = std::mem::replace(&mut rows, rows_of_all(world));
+            if let (Some(span), Some(access)) = (watch.last(), AccessTable::get().of(pass)) {
+                timeline.add(span, rows_touched(world, access), rows.saturating_sub(before));
+            }
             if args.print_after.iter().any(|p| p == "all" || p == pass.name) {
                 let text = format!("// after {} ({})\n{}\n", pass.name, pass.stage.name(), dump(world));
                 bar.suspend(|| console.out(&text));
@@ -174,7 +199,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
     let program = finished(outcome, args.stop_after.is_some(), console)
         .map_err(|d| input::name_file(d, &args.input))?;
     if let Some(path) = &args.trace {
-        input::write_file(path, timeline.chrome_trace().as_bytes())?;
+        input::write_file(path, passes_trace(&watch.recorded()).as_bytes())?;
     }
     if args.timings {
         if console.json { console.value(&timeline.json()) } else { console.out(&timeline.text()) }

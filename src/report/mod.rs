@@ -22,5 +22,5 @@ pub use history::{History, Recorder};
 pub use program::{program_json, program_text};
 pub use shapes::{shapes_json, shapes_text};
 pub use summary::{Summary, summary};
-pub use timeline::{Timeline, steps_trace};
+pub use timeline::{Timeline, passes_trace, steps_trace};
 pub use word::{Bits, Decoded, decode_hex};

@@ -1,39 +1,71 @@
-//! Time by pass, and order by step. In: each pass with the time that it took, in the order in which they ran; or the
-//! steps of a simulation. Out: a table, JSON, or a trace in the event format that chrome://tracing and Perfetto read.
+//! Time by pass, and order by step. In: each run of a pass as the watch recorded it, with the rows that it went over; or
+//! the steps of a simulation. Out: a table, JSON, or a trace in the event format that chrome://tracing and Perfetto read.
 
 use crate::sim::TraceStep;
 use murre_components::engine::EngineId;
 use murre_components::isa::disassemble;
 use murre_components::program::Program;
-use murre_systems::Pass;
+use murre_systems::watch::{Recorded, Span, Usage};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The passes that ran and how long each took.
+/// A pass that has run.
+struct Row {
+    span: Span,
+    rows: u64,
+    added: u64,
+}
+
+/// The passes that ran, how long each took, and over how much.
 #[derive(Default)]
 pub struct Timeline {
-    rows: Vec<(&'static Pass, Duration)>,
+    rows: Vec<Row>,
 }
 
 impl Timeline {
-    /// Adds a pass that has run.
-    pub fn add(&mut self, pass: &'static Pass, took: Duration) {
-        self.rows.push((pass, took));
+    /// Adds a pass that has run over tables of `rows` rows and added `added` to them.
+    pub fn add(&mut self, span: Span, rows: u64, added: u64) {
+        self.rows.push(Row { span, rows, added });
     }
 
     fn total(&self) -> Duration {
-        self.rows.iter().map(|r| r.1).sum()
+        self.rows.iter().map(|r| r.span.took).sum()
     }
 
-    /// A table, slow passes not hidden: every pass, its stage, microseconds, share.
+    /// A table, slow passes not hidden: time, share, rows of the tables that the pass touches, rows added, time by row,
+    /// memory asked for.
     pub fn text(&self) -> String {
         let total = self.total().as_secs_f64().max(f64::MIN_POSITIVE);
-        let mut out = format!("{:>10}  {:>5}  {:<14} pass\n", "us", "%", "stage");
-        for (pass, took) in &self.rows {
-            let (us, share) = (took.as_secs_f64() * 1e6, took.as_secs_f64() / total * 100.0);
-            out += &format!("{us:>10.1}  {share:>5.1}  {:<14} {}\n", pass.stage.name(), pass.name);
+        let mut out = format!(
+            "{:>10}  {:>5}  {:>9}  {:>8}  {:>8}  {:>8}  {:>11}  {:>11}  {:<14} pass\n",
+            "us", "%", "rows", "added", "ns/row", "allocs", "bytes", "peak bytes", "stage"
+        );
+        for Row { span, rows, added } in &self.rows {
+            let (us, share) = (span.took.as_secs_f64() * 1e6, span.took.as_secs_f64() / total * 100.0);
+            let per_row = by_row(span.took, *rows).map_or("-".to_string(), |ns| format!("{ns:.1}"));
+            let memory = span.usage.unwrap_or_default();
+            out += &format!(
+                "{us:>10.1}  {share:>5.1}  {rows:>9}  {added:>8}  {per_row:>8}  {:>8}  {:>11}  {:>11}  {:<14} {}\n",
+                memory.allocations,
+                memory.bytes,
+                memory.peak,
+                span.pass.stage.name(),
+                span.pass.name
+            );
         }
-        out + &format!("{:>10.1}  {:>5.1}  {:<14} total\n", total * 1e6, 100.0, "")
+        let memory = |f: fn(Usage) -> u64| self.rows.iter().filter_map(|r| r.span.usage).map(f);
+        out + &format!(
+            "{:>10.1}  {:>5.1}  {:>9}  {:>8}  {:>8}  {:>8}  {:>11}  {:>11}  {:<14} total\n",
+            total * 1e6,
+            100.0,
+            "",
+            self.rows.iter().map(|r| r.added).sum::<u64>(),
+            "",
+            memory(|u| u.allocations).sum::<u64>(),
+            memory(|u| u.bytes).sum::<u64>(),
+            memory(|u| u.peak).max().unwrap_or(0),
+            ""
+        )
     }
 
     /// The same as JSON.
@@ -41,29 +73,39 @@ impl Timeline {
         let rows: Vec<Value> = self
             .rows
             .iter()
-            .map(|(p, took)| json!({ "pass": p.name, "stage": p.stage.name(), "us": took.as_secs_f64() * 1e6 }))
-            .collect();
-        json!({ "passes": rows, "total_us": self.total().as_secs_f64() * 1e6 })
-    }
-
-    /// Complete events, one a pass, behind each other on one track.
-    pub fn chrome_trace(&self) -> String {
-        let mut at = Duration::ZERO;
-        let events: Vec<Value> = self
-            .rows
-            .iter()
-            .map(|(p, took)| {
-                let begin = at;
-                at += *took;
+            .map(|Row { span, rows, added }| {
+                let memory = span.usage.unwrap_or_default();
                 json!({
-                    "name": p.name, "cat": p.stage.name(), "ph": "X", "pid": 1, "tid": 1,
-                    "ts": begin.as_secs_f64() * 1e6, "dur": took.as_secs_f64() * 1e6,
-                    "args": { "about": p.about },
+                    "pass": span.pass.name, "stage": span.pass.stage.name(), "us": span.took.as_secs_f64() * 1e6,
+                    "rows": rows, "added": added, "ns_per_row": by_row(span.took, *rows),
+                    "allocations": memory.allocations, "allocated_bytes": memory.bytes, "peak_bytes": memory.peak,
                 })
             })
             .collect();
-        json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string()
+        json!({ "passes": rows, "total_us": self.total().as_secs_f64() * 1e6 })
     }
+}
+
+/// Nanoseconds a row, if there are rows.
+fn by_row(took: Duration, rows: u64) -> Option<f64> {
+    (rows > 0).then(|| took.as_nanos() as f64 / rows as f64)
+}
+
+/// Runs of passes as a trace: a track a thread, a span a run.
+pub fn passes_trace(recorded: &Recorded) -> String {
+    let process = json!({ "name": "process_name", "ph": "M", "pid": 1, "args": { "name": "murre" } });
+    let threads = recorded.threads.iter().enumerate().map(|(tid, thread)| {
+        json!({ "name": "thread_name", "ph": "M", "pid": 1, "tid": tid, "args": { "name": thread.name } })
+    });
+    let spans = recorded.spans.iter().map(|s| {
+        json!({
+            "name": s.pass.name, "cat": s.pass.stage.name(), "ph": "X", "pid": 1, "tid": s.thread,
+            "ts": s.begin.as_secs_f64() * 1e6, "dur": s.took.as_secs_f64() * 1e6,
+            "args": { "about": s.pass.about, "stage": s.pass.stage.name() },
+        })
+    });
+    let events: Vec<Value> = std::iter::once(process).chain(threads).chain(spans).collect();
+    json!({ "traceEvents": events, "displayTimeUnit": "ms" }).to_string()
 }
 
 /// The steps of a simulation as a trace: a track an engine or queue, a microsecond a step. A step is named by its
@@ -119,17 +161,33 @@ mod tests {
     }
 
     #[test]
-    fn events_follow_each_other() {
+    fn times_are_by_row_and_spans_stand_on_the_track_of_their_thread() {
+        let spans: Vec<Span> = passes()
+            .take(3)
+            .enumerate()
+            .map(|(k, pass)| Span {
+                pass,
+                begin: Duration::from_micros(10 * k as u64),
+                took: Duration::from_micros(10),
+                thread: k % 2,
+                usage: Some(Usage { allocations: 2, bytes: 100, peak: 50 }),
+            })
+            .collect();
         let mut timeline = Timeline::default();
-        for pass in passes().take(3) {
-            timeline.add(pass, Duration::from_micros(10));
+        for (k, span) in spans.iter().enumerate() {
+            timeline.add(span.clone(), 100 * k as u64, 1);
         }
-        let trace: Value = serde_json::from_str(&timeline.chrome_trace()).unwrap();
-        let events = trace["traceEvents"].as_array().unwrap();
-        let starts: Vec<f64> = events.iter().map(|e| e["ts"].as_f64().unwrap()).collect();
-        assert_eq!(starts.len(), 3);
-        assert!(starts.iter().zip([0.0, 10.0, 20.0]).all(|(a, b)| (a - b).abs() < 1e-6));
         assert_eq!(timeline.text().lines().count(), 5);
-        assert!((timeline.json()["total_us"].as_f64().unwrap() - 30.0).abs() < 1e-6);
+        let value = timeline.json();
+        assert!((value["total_us"].as_f64().unwrap() - 30.0).abs() < 1e-6);
+        assert_eq!(value["passes"][0]["ns_per_row"], Value::Null);
+        assert_eq!(value["passes"][1]["ns_per_row"], 100.0);
+        assert_eq!(value["passes"][1]["allocations"], 2);
+        let trace: Value =
+            serde_json::from_str(&passes_trace(&Recorded { spans, ..Recorded::default() })).unwrap();
+        let events: Vec<&Value> =
+            trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["ph"] == "X").collect();
+        let of = |key: &str| events.iter().map(|e| e[key].as_f64().unwrap()).collect::<Vec<f64>>();
+        assert_eq!((of("ts"), of("tid")), (vec![0.0, 10.0, 20.0], vec![0.0, 1.0, 0.0]));
     }
 }

@@ -9,9 +9,12 @@
 //!   load(b) -> run -> take       the same ones, swept
 //! ```
 
+use crate::chaos::disturb;
 use crate::options::{CompileOptions, ExecutorChoice};
-use crate::pass::{Pass, Stage, install, passes};
+use crate::order::PassOrder;
+use crate::pass::{Pass, PassSet, Stage, install, passes};
 use crate::staging::Counts;
+use crate::watch::Watch;
 use bevy_ecs::component::ComponentId;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{MultiThreadedExecutor, SingleThreadedExecutor};
@@ -40,7 +43,7 @@ pub struct Compiler {
     /// The world.
     pub world: World,
     /// Schedules by what they run. A schedule belongs to the world that it first ran on.
-    schedules: Vec<(Vec<Stage>, ExecutorChoice, Schedule)>,
+    schedules: Vec<((Vec<Stage>, ExecutorChoice, PassOrder), Schedule)>,
     /// What an empty world consists of: the crate's own resources.
     own: Vec<ComponentId>,
 }
@@ -90,6 +93,9 @@ impl Compiler {
     /// What every pass may count on.
     fn fill(&mut self, module: HloModule, options: CompileOptions) {
         let world = &mut self.world;
+        if let Some(seed) = options.chaos {
+            disturb(world, seed);
+        }
         world.insert_resource(options);
         world.insert_resource(module);
         world.init_resource::<Diagnostics>();
@@ -106,19 +112,25 @@ impl Compiler {
         let options = self.world.resource::<CompileOptions>();
         let executor = options.executor;
         let stages: Vec<Stage> = stages.iter().copied().filter(|s| options.wants(*s)).collect();
-        let built = self.schedules.iter_mut().find(|(s, e, _)| *s == stages && *e == executor);
-        if let Some((_, _, schedule)) = built {
+        let order = PassOrder::of(options);
+        // A watched schedule carries its watch and is used once.
+        let watch = self.world.get_resource::<Watch>().cloned();
+        let key = (stages, executor, order);
+        let built = self.schedules.iter_mut().find(|(k, _)| watch.is_none() && *k == key);
+        if let Some((_, schedule)) = built {
             schedule.run(&mut self.world);
             return;
         }
         let mut schedule = Schedule::default();
-        install(&mut schedule, &stages);
+        install(&mut schedule, &key.0, order, watch.as_ref());
         match executor {
             ExecutorChoice::Single => schedule.set_executor(SingleThreadedExecutor::new()),
             ExecutorChoice::Multi => schedule.set_executor(MultiThreadedExecutor::new()),
         };
         schedule.run(&mut self.world);
-        self.schedules.push((stages, executor, schedule));
+        if watch.is_none() {
+            self.schedules.push((key, schedule));
+        }
     }
 
     /// Runs every pass by itself and calls `after` behind each: for dumps, timings and histories. The passes and
@@ -133,7 +145,8 @@ impl Compiler {
         stages: &[Stage],
         mut after: impl FnMut(&'static Pass, std::time::Duration, &mut World),
     ) {
-        for pass in passes().filter(|p| stages.contains(&p.stage)) {
+        let watch = self.world.get_resource::<Watch>().cloned();
+        for (row, pass) in passes().enumerate().filter(|(_, p)| stages.contains(&p.stage)) {
             let (verify, last, failed, wanted) = {
                 let o = self.world.resource::<CompileOptions>();
                 let failed = self.world.resource::<Diagnostics>().has_errors();
@@ -144,7 +157,9 @@ impl Compiler {
             }
             let mut schedule = Schedule::default();
             schedule.set_executor(SingleThreadedExecutor::new());
-            (pass.add)(&mut schedule, crate::pass::PassSet(0));
+            (pass.add)(&mut schedule, PassSet(row as u16), watch.as_ref());
+            // Built before the clock starts; a schedule of one system has nothing that could be wrong.
+            drop(schedule.initialize(&mut self.world));
             let begin = std::time::Instant::now();
             schedule.run(&mut self.world);
             after(pass, begin.elapsed(), &mut self.world);

@@ -2,7 +2,9 @@
 //! which they run: `dynamic_shape`, `legalize`, `simplify`, `penguin`, `loops`, `codegen`, `place`, `address`,
 //! `registers`, `route`, `describe`, `sync`, `encode`, `estimate`.
 
+pub mod access;
 pub mod address;
+pub mod chaos;
 pub mod codegen;
 pub mod compile;
 pub mod describe;
@@ -12,6 +14,7 @@ pub mod estimate;
 pub mod legalize;
 pub mod loops;
 pub mod options;
+pub mod order;
 pub mod pass;
 pub mod penguin;
 pub mod place;
@@ -19,8 +22,10 @@ pub mod registers;
 pub mod route;
 pub mod simplify;
 pub mod staging;
+pub mod sweep;
 pub mod sync;
 pub mod synth;
+pub mod watch;
 
 pub use compile::{CompileOutcome, Compiler, compile};
 pub use options::{CompileOptions, DgeLevels, EstimateOptions, ExecutorChoice};

@@ -88,6 +88,12 @@ pub struct CompileOptions {
     pub stop_after: Option<Stage>,
     /// Executor.
     pub executor: ExecutorChoice,
+    /// Seed of a random legal order of the passes; the table's when `None`.
+    pub shuffle: Option<u64>,
+    /// Seed of random entity ids, table order and batch sizes; plain ones when `None`.
+    pub chaos: Option<u64>,
+    /// Rows of a batch where a sweep may be split; see [`crate::sweep::batch_rows`].
+    pub batch_rows: Option<u32>,
     /// How to estimate the cost of the program; no estimate when `None`.
     pub estimate: Option<EstimateOptions>,
 }
@@ -139,6 +145,9 @@ impl Default for CompileOptions {
             verify: false,
             stop_after: None,
             executor: ExecutorChoice::Single,
+            shuffle: None,
+            chaos: None,
+            batch_rows: None,
             estimate: None,
         }
     }

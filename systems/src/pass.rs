@@ -2,6 +2,8 @@
 //! documentation and the schedule all come from it.
 
 use crate::options::CompileOptions;
+use crate::order::{PassOrder, edges};
+use crate::watch::Watch;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::{LogLevel, ScheduleBuildSettings};
 use murre_components::diag::Diagnostics;
@@ -94,16 +96,14 @@ pub struct Pass {
     pub about: &'static str,
     /// Where the facts come from.
     pub spec: &'static str,
-    /// Runs beside the pass before it when their accesses allow it, instead of after it.
-    pub beside_previous: bool,
     /// Runs only with `verify`.
     pub verify: bool,
-    /// Adds the system to a schedule, in the given set.
-    pub add: fn(&mut Schedule, PassSet),
+    /// Adds the system to a schedule, in the given set; with a watch, so that its runs are recorded.
+    pub add: fn(&mut Schedule, PassSet, Option<&Watch>),
 }
 
 /// Declares a row of the pass table from its system: `pass!(Stage::Place, color_sbuf, "about", "spec/ir.md 10")`.
-/// Append `beside` to let it run beside the previous row, `verify` to make it run only when verification is on.
+/// Append `verify` to make it run only when verification is on.
 #[macro_export]
 macro_rules! pass {
     ($stage:expr, $system:ident, $about:literal, $spec:literal $(, $flag:ident)*) => {
@@ -112,11 +112,13 @@ macro_rules! pass {
             stage: $stage,
             about: $about,
             spec: $spec,
-            beside_previous: false $(|| $crate::pass_flag!(beside $flag))*,
-            verify: false $(|| $crate::pass_flag!(verify $flag))*,
-            add: |schedule, set| {
+            verify: false $(|| $crate::pass_flag!($flag))*,
+            add: |schedule, set, watch| {
                 use bevy_ecs::schedule::IntoScheduleConfigs;
-                schedule.add_systems($system::$system.in_set(set));
+                match watch {
+                    None => schedule.add_systems($system::$system.in_set(set)),
+                    Some(watch) => schedule.add_systems(watch.around(set, $system::$system).in_set(set)),
+                };
             },
         }
     };
@@ -126,24 +128,14 @@ macro_rules! pass {
 #[macro_export]
 #[doc(hidden)]
 macro_rules! pass_flag {
-    (beside beside) => {
+    (verify) => {
         true
-    };
-    (verify verify) => {
-        true
-    };
-    ($a:ident $b:ident) => {
-        false
     };
 }
 
 /// The set of one pass, by its row.
 #[derive(SystemSet, Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PassSet(pub u16);
-
-/// Passes that may run side by side.
-#[derive(SystemSet, Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct RankSet(u16);
 
 /// The whole table, in order.
 pub fn passes() -> impl Iterator<Item = &'static Pass> {
@@ -167,9 +159,9 @@ pub fn passes() -> impl Iterator<Item = &'static Pass> {
     .flatten()
 }
 
-/// Installs every pass of `stages` into a schedule: stages chained, ranks chained inside a stage, unordered
+/// Installs every pass of `stages` into a schedule: stages chained, the passes of a stage in `order`, unordered
 /// conflicting systems an error when the schedule is built.
-pub fn install(schedule: &mut Schedule, stages: &[Stage]) {
+pub fn install(schedule: &mut Schedule, stages: &[Stage], order: PassOrder, watch: Option<&Watch>) {
     schedule.set_build_settings(ScheduleBuildSettings {
         ambiguity_detection: LogLevel::Error,
         ..ScheduleBuildSettings::default()
@@ -182,24 +174,18 @@ pub fn install(schedule: &mut Schedule, stages: &[Stage]) {
             !d.has_errors() && o.wants(stage) && o.stop_after.is_none_or(|last| stage <= last)
         }));
     }
-    let (mut rank, mut previous) = (0u16, None);
     for (row, pass) in passes().enumerate().filter(|(_, p)| stages.contains(&p.stage)) {
-        if !pass.beside_previous || previous != Some(pass.stage) {
-            rank += 1;
-            if previous == Some(pass.stage) {
-                schedule.configure_sets(RankSet(rank).after(RankSet(rank - 1)));
-            }
-            schedule.configure_sets(RankSet(rank).in_set(pass.stage));
-        }
-        previous = Some(pass.stage);
         let set = PassSet(row as u16);
-        (pass.add)(schedule, set);
+        (pass.add)(schedule, set, watch);
         if pass.verify {
             // What was refused in the same stage is not finished.
             let checks = |o: Res<CompileOptions>, d: Res<Diagnostics>| o.verify && !d.has_errors();
-            schedule.configure_sets(set.in_set(RankSet(rank)).run_if(checks));
+            schedule.configure_sets(set.in_set(pass.stage).run_if(checks));
         } else {
-            schedule.configure_sets(set.in_set(RankSet(rank)));
+            schedule.configure_sets(set.in_set(pass.stage));
         }
+    }
+    for (before, after) in edges(stages, order) {
+        schedule.configure_sets(PassSet(after).after(PassSet(before)));
     }
 }

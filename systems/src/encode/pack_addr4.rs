@@ -8,6 +8,8 @@
 //! ```
 
 use crate::columns;
+use crate::options::CompileOptions;
+use crate::sweep::{batch_rows, sweep};
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::isa::addr4_register;
@@ -56,14 +58,19 @@ pub fn pack_addr4(
     mut aps: Query<(&ApHead, &ApDynamic, &mut ApWord)>,
     locs: Query<(&LocHead, &LocPlace)>,
     regs: Query<&RegHead>,
+    options: Res<CompileOptions>,
 ) {
+    let batch = batch_rows(&options);
     let (loc, place) = columns!(locs);
     let regs = columns!(regs);
     let Ok(tables) = aps.contiguous_iter_mut() else { return };
     for (heads, dynamics, mut words) in tables {
-        for ((head, dynamic), out) in heads.iter().zip(dynamics).zip(words.bypass_change_detection()) {
-            out.0 = word(head, dynamic, loc, place, regs);
-        }
+        sweep(words.bypass_change_detection(), batch, |first, out| {
+            let rows = heads.iter().zip(dynamics).skip(first);
+            for ((head, dynamic), out) in rows.zip(out) {
+                out.0 = word(head, dynamic, loc, place, regs);
+            }
+        });
     }
 }
 
