@@ -196,7 +196,13 @@ fn killed_at_any_moment_it_resumes() {
         if child.try_wait().expect("asked").is_some() {
             break;
         }
-        child.kill().expect("killed");
+        // Ctrl-C, or the signal that nothing can catch.
+        if k % 3 == 0 {
+            let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+            assert!(interrupt.expect("starts").success());
+        } else {
+            child.kill().expect("killed");
+        }
         child.wait().expect("ended");
         kills += 1;
         for (path, bytes) in
