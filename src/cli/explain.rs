@@ -72,14 +72,15 @@ fn shapes(module: HloModule, args: &Args, console: &Console) -> Outcome {
     let mut compiler = Compiler::new(module, args.steering.options()?);
     compiler.run(&[Stage::DynamicShape]);
     let mut outcome = compiler.finish();
-    if outcome.diagnostics.iter().any(|d| d.severity == Severity::Error) {
-        return Err(input::name_file(outcome.diagnostics, &args.input));
-    }
     let story: ShapeStory = outcome.world.remove_resource().unwrap_or_default();
     if console.json {
         console.value(&shapes_json(&story));
     } else {
         console.out(&shapes_text(&story));
     }
-    Ok(Exit::Fine)
+    // What was refused stands in the story, too.
+    match outcome.diagnostics.iter().any(|d| d.severity == Severity::Error) {
+        true => Err(input::name_file(outcome.diagnostics, &args.input)),
+        false => Ok(Exit::Fine),
+    }
 }

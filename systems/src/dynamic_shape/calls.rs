@@ -48,6 +48,7 @@ fn pad_to_static(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled
     if parts.len() != rank + 1 || !parts[1..].iter().all(is_scalar) {
         return refuse(None, "it gives an array and the size of each of its dimensions");
     }
+    known.shows = true;
     let mut all = vec![*x];
     for (d, bound) in op.bounds(0).iter().enumerate() {
         all.push(match op.size(0, d) {

@@ -81,10 +81,10 @@ impl<'m> Rewrite<'m> {
         for (k, (leaf, d)) in places.iter().enumerate() {
             let size = b.element(whole, 1 + k);
             let label = match of.op {
-                HloOp::Parameter => format!("given with {}", of.name()),
-                op => format!("given by the {}", op.name()),
+                HloOp::Parameter => format!("given with {}{}", self.known.names.place, of.name()),
+                op => format!("given by the {} {}{}", op.name(), self.known.names.place, of.name()),
             };
-            self.known.labels.insert(size, label);
+            self.known.names.labels.insert(size, label);
             sizes[*leaf][*d] = Some(size);
         }
         if faults {
@@ -108,6 +108,7 @@ impl<'m> Rewrite<'m> {
             self.out.module.set_shape(new, shape);
             self.out.moved[id.index()] = self.unwrapped(inst, "given", new, places, wraps && form.faults);
             self.fill_sizes(inst);
+            self.note_rows(inst, false);
             parameters.push(new);
         }
         if !form.reports {
@@ -188,7 +189,7 @@ impl<'m> Rewrite<'m> {
                 let size = b.op(HloOp::Parameter, HloType::S32, &[], &[], attrs);
                 let bound = leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[d]);
                 self.known.within.insert(size, bound);
-                self.known.labels.insert(size, format!("the extent of input {}", inst.name()));
+                self.known.names.labels.insert(size, format!("the extent of input {}", inst.name()));
                 sizes[leaf][d] = Some(size);
                 parameters.push(size);
                 let array = array_number(&leaves, leaf);
@@ -197,6 +198,7 @@ impl<'m> Rewrite<'m> {
             first += array_number(&leaves, leaves.len());
             self.known.sizes[id.index()] = sizes;
             self.tell(inst);
+            self.note_rows(inst, false);
         }
         if self.faulty[c.index()] {
             let like = old.inst(old.comp(c).root);

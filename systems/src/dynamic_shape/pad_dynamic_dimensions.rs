@@ -3,7 +3,7 @@
 //!
 //! In: the module as read. Out: a module without dynamic dimensions, calls inlined where there were any; the
 //! `Extents` resource and the
-//! [`ShapeStory`](super::story::ShapeStory); or a diagnostic for each instruction that has no rule.
+//! [`ShapeStory`]; what the next pass has to know of rows; or a diagnostic for each instruction that has no rule.
 //! Facts: `spec/dynamic_shapes.md`, `spec/ir.md 1`.
 //!
 //! ```text
@@ -12,6 +12,7 @@
 //! ```
 
 use super::rewrite::{needed, rewrite};
+use super::story::ShapeStory;
 use crate::legalize::inline_calls::inline;
 use crate::simplify::eliminate_dead_code::prune;
 use bevy_ecs::prelude::*;
@@ -25,17 +26,19 @@ pub fn pad_dynamic_dimensions(world: &mut World) {
         return;
     }
     let inlined = match module.insts().any(|i| i.op == HloOp::Call) {
-        true => inline(module).map_err(|d| vec![d]),
+        true => inline(module).map_err(|d| (vec![d], ShapeStory::default())),
         false => Ok(module.clone()),
     };
     // What nothing needs must not be refused.
     match inlined.and_then(|m| rewrite(&prune(&m))) {
-        Ok((module, extents, story)) => {
-            world.insert_resource(story);
-            world.insert_resource(module);
-            world.insert_resource(extents);
+        Ok(done) => {
+            world.insert_resource(done.story);
+            world.insert_resource(done.module);
+            world.insert_resource(done.extents);
+            world.insert_resource(done.rows);
         }
-        Err(faults) => {
+        Err((faults, story)) => {
+            world.insert_resource(story);
             let sink = world.resource::<Diagnostics>();
             faults.into_iter().for_each(|f| sink.push(f));
         }

@@ -51,6 +51,9 @@ pub fn pad(
         known.padded.push(Padded { x, dimension: d, identity });
         padded = b.select(mask, padded, fill);
     }
+    if let Some(size) = sizes.first().copied().flatten().filter(|_| wanted(0)) {
+        known.neutral.insert(padded, size);
+    }
     padded
 }
 

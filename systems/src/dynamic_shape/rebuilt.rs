@@ -48,6 +48,7 @@ fn concatenate(op: &Op<'_, '_>, along: usize, b: &mut Build<'_>, known: &mut Kno
     if total > i64::from(i32::MAX) {
         return refuse(along, "the joined dimension is longer than an s32 counts");
     }
+    known.rebuilt.push("parts stand behind each other at run-time offsets");
     let ty = b.ty(op.x[0]);
     let nothing = zero(b, ty);
     let (mut high, none) = (vec![0; rank], vec![0; rank]);
@@ -94,6 +95,7 @@ fn reverse(op: &Op<'_, '_>, list: &[i64], b: &mut Build<'_>, known: &mut Known) 
     for d in list.iter().map(|d| *d as usize) {
         let Some(size) = op.size(0, d) else { continue };
         // Turned at the bound, the live part ends at the bound: it is moved to the front.
+        known.rebuilt.push("turned at the bound, then moved to the front");
         let size = known.clamp(b, size, dims[d]);
         let bound = b.integer(HloType::S32, dims[d]);
         let start = b.binary(HloOp::Subtract, bound, size);
@@ -115,6 +117,7 @@ fn dynamic_update_slice(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -
         (0..part.len()).filter(|d| op.size(1, *d).is_some() && part[*d] < base[*d]).collect();
     if !within.is_empty() {
         // Behind the update's size stays what was there.
+        known.rebuilt.push("behind the update's size stays what was there");
         let ty = b.ty(update);
         let operands: Vec<HloId> = std::iter::once(op.x[0]).chain(op.x[2..].iter().copied()).collect();
         let cut = Attrs::DynamicSlice { sizes: part.to_vec() };
@@ -204,6 +207,7 @@ fn sort(op: &Op<'_, '_>, along: usize, b: &mut Build<'_>, known: &mut Known) -> 
     let Some(compare) = known.comparators.get(&op.inst.id).copied() else {
         return refuse(along, "the comparison of the sort was not rebuilt");
     };
+    known.rebuilt.push("what lies behind the size is sorted to the end");
     let dims = op.bounds(0).to_vec();
     let live = mask(b, known, &dims, along, size);
     let live = b.convert(live, HloType::S32);

@@ -90,6 +90,7 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
             return refuse(first, "it holds more elements than an s32 counts");
         }
         if joins {
+            known.rebuilt.push("live elements move together");
             let own: Vec<(i64, Option<HloId>)> =
                 group.from.iter().map(|d| (from[*d], op.size(0, *d))).collect();
             let Some(index) = joining(b, known, &own) else {
@@ -98,6 +99,7 @@ pub fn rule(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
             x = moved(b, x, parts, index);
         }
         if splits {
+            known.rebuilt.push("live elements move apart");
             let own: Vec<(i64, Option<HloId>)> = group.into.iter().map(|d| (into[*d], sizes[*d])).collect();
             let index = splitting(b, &own);
             x = moved(b, x, parts, index);

@@ -3,9 +3,10 @@
 //! and the boundary; here is which computation is written in which forms, and tuples. Facts: `spec/dynamic_shapes.md 2, 3`.
 
 use super::rebuilt::{comparator, sorts_dynamic};
+use super::row_groups::{LiveRows, Rows};
 use super::rules::{Op, Refusal, constant_of, rule};
 use super::sizes::{Check, Known, Legal, Place, Sizes, at_bounds, dynamic_places, is_dynamic};
-use super::story::{DynamicDimension, ShapeStory, describe};
+use super::story::{DynamicDimension, RefusedShape, ShapeStory, describe};
 use crate::legalize::build::{Build, computation};
 use crate::legalize::rebuild::Rebuild;
 use murre_components::diag::codes::lower::LOWER_DYNAMIC_SHAPE;
@@ -42,8 +43,20 @@ pub fn needed(module: &HloModule) -> bool {
         })
 }
 
+/// A module at its bounds.
+pub struct Rewritten {
+    /// The module.
+    pub module: HloModule,
+    /// Its boundary.
+    pub extents: Extents,
+    /// What became of each dynamic dimension.
+    pub story: ShapeStory,
+    /// Which values are live below a size in dimension 0; nothing where what lies behind a size is shown.
+    pub rows: Rows,
+}
+
 /// The module at its bounds and what its boundary is, or all that has no rule.
-pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<Diagnostic>> {
+pub fn rewrite(old: &HloModule) -> Result<Rewritten, (Vec<Diagnostic>, ShapeStory)> {
     let mut r = Rewrite {
         old,
         out: Rebuild::new(old),
@@ -54,6 +67,7 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<
         extents: Extents::default(),
         story: ShapeStory::default(),
         rows: seeded_map(),
+        live: Vec::new(),
     };
     r.out.module.extra.retain(|(key, _)| key != "entry_computation_layout");
     let forms = r.forms();
@@ -71,7 +85,7 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<
         }
     }
     if !r.refusals.is_empty() {
-        return Err(r.refusals);
+        return Err((r.refusals, r.story));
     }
     if let Some(like) = old.insts().find(|i| reshapes(*i)) {
         let scalar = Shape::Array(ArrayShape::new(HloType::S32, []));
@@ -98,7 +112,7 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<
         }
     }
     if !r.refusals.is_empty() {
-        return Err(r.refusals);
+        return Err((r.refusals, r.story));
     }
     let check = |c: &Check| SizeCheck {
         instruction: old.inst(c.inst).name().to_owned(),
@@ -109,7 +123,9 @@ pub fn rewrite(old: &HloModule) -> Result<(HloModule, Extents, ShapeStory), Vec<
         },
     };
     r.extents.checks = r.known.checks.iter().map(check).collect();
-    Ok((r.out.module, r.extents, r.story))
+    let live = if r.known.shows { Vec::new() } else { r.live };
+    let rows = Rows { live, neutral: r.known.neutral };
+    Ok(Rewritten { module: r.out.module, extents: r.extents, story: r.story, rows })
 }
 
 /// Which computations hold a check that a run can fail, themselves or in what they call.
@@ -164,6 +180,8 @@ pub(super) struct Rewrite<'m> {
     pub(super) story: ShapeStory,
     /// Rows of the story by old instruction, leaf and dimension.
     pub(super) rows: SeededMap<(HloId, usize, usize), usize>,
+    /// Values whose dimension 0 has a size.
+    pub(super) live: Vec<LiveRows>,
 }
 
 impl<'m> Rewrite<'m> {
@@ -255,6 +273,14 @@ impl<'m> Rewrite<'m> {
         let fault =
             fault.found(found).help("give it static extents, or evaluate the module with `murre eval`");
         // A computation may be written in several forms.
+        let refused = RefusedShape {
+            instruction: format!("{}{}", self.known.names.place, inst.name()),
+            dimension: refusal.dimension,
+            reason: refusal.reason,
+        };
+        if !self.story.refused.contains(&refused) {
+            self.story.refused.push(refused);
+        }
         if !self.refusals.iter().any(|f| f.message == fault.message && f.instruction == fault.instruction) {
             self.refusals.push(fault.ordered(inst.id.0));
         }
@@ -272,7 +298,8 @@ impl<'m> Rewrite<'m> {
             }
         }
         self.out.begin();
-        self.known.begin();
+        let place = if c == old.entry { String::new() } else { format!("{}/", comp.name) };
+        self.known.begin(place);
         let parameters = if c == old.entry { self.entry_parameters(c) } else { self.parameters(c, &form) };
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
@@ -285,6 +312,9 @@ impl<'m> Rewrite<'m> {
                 Some(Ok(value)) => {
                     self.out.moved[id.index()] = value;
                     self.fill_sizes(inst);
+                    let own = inst.operands().iter().all(|o| self.out.moved[o.index()] != value);
+                    self.note_rows(inst, own);
+                    self.tell_rebuilt(inst);
                 }
                 // What depends on a refused value is passed over.
                 None => self.out.moved[id.index()] = HloId::NONE,
@@ -338,6 +368,14 @@ impl<'m> Rewrite<'m> {
         self.tell(inst);
     }
 
+    /// Notes that dimension 0 of an array has a size.
+    pub(super) fn note_rows(&mut self, inst: HloInst<'m>, own: bool) {
+        if let Some(size) = self.known.at(inst.id, (0, 0)).filter(|_| inst.shape().array().is_some()) {
+            let row = self.rows.get(&(inst.id, 0, 0)).copied();
+            self.live.push(LiveRows { value: self.out.moved[inst.id.index()], size, own, row });
+        }
+    }
+
     /// Adds the dynamic dimensions of an instruction to the story.
     pub(super) fn tell(&mut self, inst: HloInst<'m>) {
         if matches!(inst.op, HloOp::Tuple | HloOp::GetTupleElement) {
@@ -350,30 +388,58 @@ impl<'m> Rewrite<'m> {
             if self.rows.contains_key(&key) {
                 continue;
             }
-            self.rows.insert(key, self.story.0.len());
-            self.story.0.push(DynamicDimension {
-                instruction: inst.name().to_owned(),
+            self.rows.insert(key, self.story.rows.len());
+            self.story.rows.push(DynamicDimension {
+                instruction: format!("{}{}", self.known.names.place, inst.name()),
                 op: inst.op.name(),
                 shape: inst.shape().to_string(),
                 leaf,
                 dimension,
                 bound: leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[dimension]),
-                size: describe(&self.out.module, &self.known.labels, size),
+                size: describe(&self.out.module, &self.known.names, size),
                 padded: Vec::new(),
+                rebuilt: Vec::new(),
+                trips: Vec::new(),
             });
         }
     }
 
     /// Adds the neutral elements that an instruction needed to the story of its operands.
     fn tell_padding(&mut self, inst: HloInst<'m>, operands: &[HloId]) {
+        let place = self.known.names.place.clone();
         for padded in std::mem::take(&mut self.known.padded) {
             let Some(k) = operands.iter().position(|o| *o == padded.x) else { continue };
             let row = self.rows.get(&(inst.operands()[k], 0, padded.dimension)).copied();
-            let identity = describe(&self.out.module, &self.known.labels, padded.identity);
-            if let Some(row) = row.and_then(|r| self.story.0.get_mut(r)) {
-                let note = format!("{} ({}) with {identity}", inst.name(), inst.op.name());
+            let identity = describe(&self.out.module, &self.known.names, padded.identity);
+            if let Some(row) = row.and_then(|r| self.story.rows.get_mut(r)) {
+                let note = format!("{place}{} ({}) with {identity}", inst.name(), inst.op.name());
                 if !row.padded.contains(&note) {
                     row.padded.push(note);
+                }
+            }
+        }
+    }
+
+    /// Adds how an instruction was built anew to the story of its result, or of its operands where the result is static.
+    fn tell_rebuilt(&mut self, inst: HloInst<'m>) {
+        let notes = std::mem::take(&mut self.known.rebuilt);
+        if notes.is_empty() {
+            return;
+        }
+        let rows_of = |id: HloId| {
+            let places = dynamic_places(self.old.inst(id).shape()).into_iter();
+            places.filter_map(|(leaf, d)| self.rows.get(&(id, leaf, d)).copied()).collect::<Vec<_>>()
+        };
+        let mut rows = rows_of(inst.id);
+        if rows.is_empty() {
+            rows = inst.operands().iter().flat_map(|o| rows_of(*o)).collect();
+        }
+        for row in rows {
+            let Some(row) = self.story.rows.get_mut(row) else { continue };
+            for note in &notes {
+                let note = format!("{}{} ({}): {note}", self.known.names.place, inst.name(), inst.op.name());
+                if !row.rebuilt.contains(&note) {
+                    row.rebuilt.push(note);
                 }
             }
         }

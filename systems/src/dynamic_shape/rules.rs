@@ -296,6 +296,7 @@ fn elementwise(op: &Op<'_, '_>, b: &mut Build<'_>, known: &mut Known) -> Ruled {
     for d in 0..rank {
         let (Some(p), Some(q)) = (op.size(0, d), op.size(1, d)) else { continue };
         if p != q {
+            known.rebuilt.push("a side of size 1 is stretched to the other");
             let stretched = stretch(b, left, d, p, q);
             right = stretch(b, right, d, q, p);
             left = stretched;
@@ -533,6 +534,7 @@ fn set_dimension_size(op: &Op<'_, '_>, d: usize, b: &mut Build<'_>, known: &mut 
     if sizes.len() <= d {
         return refuse(d, "there is no such dimension");
     }
+    known.shows |= sizes[d].is_some();
     let fixed = constant_of(op.old, op.inst.operands()[1]);
     if !op.shape().is_some_and(|a| a.is_dynamic(d)) {
         if fixed != Some(bound) {

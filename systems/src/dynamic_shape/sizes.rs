@@ -3,7 +3,7 @@
 //!
 //! A value keeps the form it had, at the bounds; its sizes are values of their own beside it.
 
-use super::story::{Padded, describe};
+use super::story::{Names, Padded, describe};
 use crate::legalize::build::Build;
 use murre_components::dtype::HloType;
 use murre_components::hash::{SeededMap, seeded_map};
@@ -78,7 +78,13 @@ pub struct Known {
     /// The sum of two `f32[]`, where the module normalises run-time extents.
     pub float_sum: Option<CompId>,
     /// What people are told about a value.
-    pub labels: SeededMap<HloId, String>,
+    pub names: Names,
+    /// How operations were built anew since this was last taken.
+    pub rebuilt: Vec<&'static str>,
+    /// Values with neutral elements behind the size of dimension 0, of the whole module.
+    pub neutral: SeededMap<HloId, HloId>,
+    /// Whether something shows what lies behind a size.
+    pub shows: bool,
     clamped: SeededMap<(HloId, i64), HloId>,
     combined: SeededMap<(HloId, HloId), HloId>,
     /// Number of the first failed check so far, and its size; `None` where no failure can be reported from.
@@ -99,7 +105,10 @@ impl Known {
             comparators: seeded_map(),
             sum: None,
             float_sum: None,
-            labels: seeded_map(),
+            names: Names { labels: seeded_map(), place: String::new() },
+            rebuilt: Vec::new(),
+            neutral: seeded_map(),
+            shows: false,
             clamped: seeded_map(),
             combined: seeded_map(),
             fault: None,
@@ -108,11 +117,12 @@ impl Known {
         }
     }
 
-    /// A new computation begins: values of the last one are out of reach.
-    pub fn begin(&mut self) {
+    /// A new computation begins: values of the last one are out of reach. `place` is what names of its values begin with.
+    pub fn begin(&mut self, place: String) {
+        self.names.place = place;
         self.within.clear();
         self.masks.clear();
-        self.labels.clear();
+        self.names.labels.clear();
         self.clamped.clear();
         self.combined.clear();
         self.fault = None;
@@ -154,8 +164,8 @@ impl Known {
         }
         self.fault?;
         let cut = self.clamp(b, size, bound);
-        let label = format!("{}, checked by the run", describe(&b.out.module, &self.labels, size));
-        self.labels.insert(cut, label);
+        let label = format!("{}, checked by the run", describe(&b.out.module, &self.names, size));
+        self.names.labels.insert(cut, label);
         let bad = b.compare(Direction::Ne, size, cut);
         self.report(b, bad, size, check);
         Some(cut)

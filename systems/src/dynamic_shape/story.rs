@@ -8,7 +8,8 @@ use murre_components::ids::HloId;
 /// Depth to which an expression of sizes is written out.
 const DEPTH: usize = 6;
 
-/// A dynamic dimension of a value of the module as read.
+/// A dynamic dimension of a value of the module as read. Values inside loop bodies and branches are named
+/// `computation/name`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DynamicDimension {
     /// The instruction.
@@ -27,11 +28,31 @@ pub struct DynamicDimension {
     pub size: String,
     /// `user (operation) with value`, for each operation that would have read behind the size.
     pub padded: Vec<String>,
+    /// How the operation was built anew, since its movement of data hangs on sizes.
+    pub rebuilt: Vec<String>,
+    /// `loop, rows of a trip`, for each loop whose trips the size counts.
+    pub trips: Vec<String>,
 }
 
-/// All dynamic dimensions, in the order of the module.
+/// What has no rule.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RefusedShape {
+    /// The instruction.
+    pub instruction: String,
+    /// The dimension, where one is to blame.
+    pub dimension: Option<usize>,
+    /// The reason.
+    pub reason: String,
+}
+
+/// All dynamic dimensions, in the order of the module, and all that was refused.
 #[derive(bevy_ecs::prelude::Resource, Clone, PartialEq, Eq, Debug, Default)]
-pub struct ShapeStory(pub Vec<DynamicDimension>);
+pub struct ShapeStory {
+    /// The dimensions.
+    pub rows: Vec<DynamicDimension>,
+    /// The refusals.
+    pub refused: Vec<RefusedShape>,
+}
 
 /// A neutral element that was put behind a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,24 +65,33 @@ pub struct Padded {
     pub identity: HloId,
 }
 
-/// A size or a neutral element as an expression.
-pub fn describe(module: &HloModule, labels: &SeededMap<HloId, String>, id: HloId) -> String {
-    expression(module, labels, id, DEPTH)
+/// What people call values: labels of their own, or the name behind the computation's.
+pub struct Names {
+    /// Labels by value.
+    pub labels: SeededMap<HloId, String>,
+    /// `computation/`; nothing in the entry.
+    pub place: String,
 }
 
-fn expression(module: &HloModule, labels: &SeededMap<HloId, String>, id: HloId, depth: usize) -> String {
-    if let Some(label) = labels.get(&id) {
+/// A size or a neutral element as an expression.
+pub fn describe(module: &HloModule, names: &Names, id: HloId) -> String {
+    expression(module, names, id, DEPTH)
+}
+
+fn expression(module: &HloModule, names: &Names, id: HloId, depth: usize) -> String {
+    if let Some(label) = names.labels.get(&id) {
         return label.clone();
     }
     let inst = module.inst(id);
     let part = |k: usize| {
-        inst.operands().get(k).map_or_else(String::new, |o| expression(module, labels, *o, depth - 1))
+        inst.operands().get(k).map_or_else(String::new, |o| expression(module, names, *o, depth - 1))
     };
+    let own = || format!("{}{}", names.place, inst.name());
     match (inst.op, inst.attrs()) {
         (HloOp::Constant, Attrs::Constant(literal)) => {
             literal_text(inst.shape().array().map(|a| a.ty), literal.bytes())
         }
-        _ if depth == 0 => inst.name().to_owned(),
+        _ if depth == 0 => own(),
         (HloOp::Add, _) => format!("({} + {})", part(0), part(1)),
         (HloOp::Subtract, _) => format!("({} - {})", part(0), part(1)),
         (HloOp::Multiply, _) => format!("({} * {})", part(0), part(1)),
@@ -69,7 +99,7 @@ fn expression(module: &HloModule, labels: &SeededMap<HloId, String>, id: HloId, 
         (HloOp::Minimum, _) => format!("min({}, {})", part(0), part(1)),
         (HloOp::Maximum, _) => format!("max({}, {})", part(0), part(1)),
         (HloOp::Select, _) => format!("({} or {})", part(1), part(2)),
-        _ => inst.name().to_owned(),
+        _ => own(),
     }
 }
 

@@ -319,7 +319,7 @@ fn nan_bits(ty: HloType) -> u64 {
 }
 
 /// Whether `bits` is the identity of `op` on `ty`. A sum's -0 counts: it cannot change a non-empty sum.
-fn is_identity(op: HloOp, ty: HloType, bits: u64) -> bool {
+pub fn is_identity(op: HloOp, ty: HloType, bits: u64) -> bool {
     let float = |x: f32| match ty {
         HloType::F32 => bits as u32 == x.to_bits(),
         HloType::Bf16 => bits == (x.to_bits() >> 16) as u64,
