@@ -123,3 +123,31 @@ fn more_offsets_than_the_ring_holds() {
         assert!(cut(&p, 1500) > 1);
     }
 }
+
+/// Operators of all extension records.
+fn operators(p: &Program) -> Vec<u8> {
+    let of = |r: &[u8; 64]| match decode(r) {
+        Ok((Instr::DmaExtension(e), _)) => Some(e.compute),
+        _ => None,
+    };
+    p.streams.iter().flatten().filter_map(of).collect()
+}
+
+#[test]
+fn transfers_add_and_everything_else_is_combined_by_instructions() {
+    let text = |op: &str| {
+        format!(
+            "HloModule m\n\nregion {{\n  a = s32[] parameter(0)\n  b = s32[] parameter(1)\n  \
+             ROOT r = s32[] {op}(a, b)\n}}\n\nENTRY main {{\n  x = s32[9,4] parameter(0)\n  i = s32[5,1] parameter(1)\n  \
+             u = s32[5,4] parameter(2)\n  ROOT r = s32[9,4] scatter(x, i, u), update_window_dims={{1}}, \
+             inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=region\n}}\n"
+        )
+    };
+    for (op, extensions) in [("add", vec![1]), ("multiply", vec![]), ("maximum", vec![]), ("minimum", vec![])]
+    {
+        assert_eq!(judge(&text(op), &[true], 13), Verdict::Equal, "{op}");
+        assert_eq!(operators(&compiled(&module(&text(op)), Target::Trn2)), extensions, "{op}");
+    }
+    // Generation 5 has no arithmetic in its transfers at all.
+    assert_eq!(operators(&compiled(&module(&text("add")), Target::CoreV5)), [0u8; 0]);
+}

@@ -14,6 +14,7 @@
 //! | SDD008, LDD001 | rows that 16 does not divide run on fewer engines ([`super::split::spread`]): slower, not wrong |
 //! | SDD009 | equal offsets of both sides would forbid every slice: read as equal distances within a copy, which the cut keeps and `verify_describe` proves of blocks |
 //! | SDD010 | a DMA with neither generator is no generated DMA: [`super::lower_dma`] takes it |
+//! | XCG1010 | counts never come from a shape register, and a pattern holds five pairs |
 //! | SDD012 | no copy is lowered as a transpose ([`super::family`]) |
 
 use super::shape::copy_shape;
