@@ -56,6 +56,36 @@ fn words() {
         assert!(naive::word(word).is_ok(), "{word:#x}");
         assert_eq!(Addr4::from_word(word), Ok(a));
     }
+    // Header forms that no encoder writes, with what they mean.
+    let modes = [
+        (0x4008_0000, AddrMode::ShapeRegister { address: 0x0008_0000 }),
+        (0xC000_0005, AddrMode::RegisterShape { register: 5 }),
+        (0xA000_0005, AddrMode::IndirectRegister { register: 5 }),
+    ];
+    for (word, mode) in modes {
+        let a = Addr4::from_word(word).unwrap();
+        assert_eq!((a.mode(), a.word()), (mode, word));
+        assert!(naive::word(word).is_ok());
+        assert_eq!(a.indirect().unwrap_err().code.id, "MUR0805", "{word:#x} carries a marker");
+    }
+    // The last byte says all of a mode (1.1).
+    for (word, _) in cases.map(|(_, w)| (w, ())).into_iter().chain(modes.map(|(w, _)| (w, ()))) {
+        let byte3 = word.to_le_bytes()[3];
+        let mode = Addr4::from_word(word).unwrap().mode();
+        let register = matches!(mode, AddrMode::Register { .. } | AddrMode::RegisterShape { .. });
+        assert_eq!(byte3 & 0xA0 == 0x80, register, "{word:#x}");
+        let gather = matches!(mode, AddrMode::Indirect { .. } | AddrMode::IndirectRegister { .. });
+        assert_eq!(byte3 & 0x60 == 0x20, gather, "{word:#x}");
+        assert_eq!(byte3 & 0xE0 == 0x20, matches!(mode, AddrMode::Indirect { .. }), "{word:#x}");
+        let shaped = matches!(mode, AddrMode::ShapeRegister { .. } | AddrMode::RegisterShape { .. });
+        assert_eq!(byte3 & 0x70 == 0x40, shaped, "{word:#x}");
+        assert_eq!(byte3 & 0xF0 == 0xA0, matches!(mode, AddrMode::IndirectRegister { .. }), "{word:#x}");
+    }
+    // What is refused, with its code.
+    for (word, code) in [(0x8000_0040, "MUR0807"), (0x600C_0100, "MUR0804"), (0xE000_0005, "MUR0804")] {
+        assert_eq!(Addr4::from_word(word).unwrap_err().code.id, code, "{word:#x}");
+        assert!(naive::word(word).is_err());
+    }
     let n = naive::word(0x0202_9040).unwrap();
     assert_eq!((n["space"], n["partition"], n["bank"], n["offset"]), (1, 5, 2, 0x40));
     let n = naive::word(0x01FF_7FFC).unwrap();
@@ -247,4 +277,46 @@ fn malformed_records_are_refused_with_a_code() {
     r[0x21] = 1;
     assert_eq!(id(&r), "MUR0802");
     assert_eq!(Name::<32>::new(&"q".repeat(32)).unwrap_err().code.id, "MUR0819");
+}
+
+#[test]
+fn fields_of_dma_records_have_limits() {
+    let direct = assemble(
+        "DmaDirect src=var3+0x40 src_num=[4,1] src_row=64 dst=var4+0x0 dst_num=[4,1] dst_row=64 src_dtype=bf16 \
+         dst_dtype=bf16",
+    )
+    .unwrap();
+    let extension = assemble("DmaExtension index_channels=128 src_index=sbuf:p0+0x40").unwrap();
+    // Record, byte, first value that is not legal, code.
+    let cases: &[(&Record, usize, u8, &str)] = &[
+        (&direct, 0x0C, 5, "MUR0803"),     // priority: three bits, five classes
+        (&direct, 0x0F, 4, "MUR0803"),     // operation
+        (&direct, 0x17, 0x04, "MUR0816"),  // a wide offset without a register
+        (&direct, 0x17, 0x30, "MUR0816"),  // a variable and a table entry at once
+        (&direct, 0x26, 0x09, "MUR0817"),  // bound register, half set
+        (&direct, 0x27, 0x40, "MUR0817"),  // silence without a bound
+        (&direct, 0x3E, 0, "MUR0803"),     // no dtype
+        (&extension, 0x02, 64, "MUR0803"), // index channels: none or 128
+        (&extension, 0x03, 5, "MUR0803"),  // operator
+        (&extension, 0x07, 0x60, "MUR0804"),
+        (&extension, 0x18, 8, "MUR0803"),  // tile rows: none or 16
+        (&extension, 0x19, 64, "MUR0803"), // tile columns: none or 128
+        (&extension, 0x20, 1, "MUR0802"),  // reserved
+    ];
+    for (base, at, value, code) in cases {
+        assert!(decode(base).is_ok());
+        let mut r = **base;
+        r[*at] = *value;
+        assert_eq!(decode(&r).unwrap_err().code.id, *code, "+{at:02X} = {value:#x}");
+    }
+    for priority in 0..5 {
+        let mut r = direct;
+        r[0x0C] = priority;
+        assert!(decode(&r).is_ok(), "priority {priority}");
+    }
+    // An element size of 65,536 bytes is written as 0.
+    let mut r = direct;
+    (r[0x24], r[0x25]) = (0, 0);
+    let Ok((Instr::DmaDirect(d), _)) = decode(&r) else { panic!("a record") };
+    assert_eq!(d.src_row.bytes(), 65_536);
 }

@@ -155,3 +155,105 @@ fn index_vectors_scatter_rows() {
     assert_eq!(scattered(1, 0, [3, 4, 2], true).fault().0, "MUR0704");
     assert_eq!(words(&scattered(1, 0, [3, 4, 2], false).run().unwrap()[0]), [0, 0, 3, 1]);
 }
+
+#[test]
+fn rows_that_are_combined_twice_are_declared() {
+    let undeclared = |index| {
+        let mut t = scattered(1, 1, index, true);
+        for r in t.p.streams[SP].iter_mut().filter(|r| r[0] == 0xDA) {
+            r[1] &= !dma::INDEX_NOT_UNIQUE;
+        }
+        t
+    };
+    assert_eq!(undeclared([1, 1, 0]).fault().0, "MUR0706");
+    assert_eq!(words(&undeclared([1, 2, 0]).run().unwrap()[0]), [3, 1, 2, 0]);
+}
+
+#[test]
+fn a_pair_that_does_not_fit_is_no_transfer() {
+    let alone = |op: u8| {
+        let mut t = Build::new();
+        let x = t.input(vec![0; 16]);
+        let mut d = copy(var(x, 0), 4, tile(0), 0x40000, 2, 4);
+        d.dge_op = op;
+        t.push(SP, rec(d)).push(SP, drain());
+        t.fault().0
+    };
+    assert_eq!([alone(1), alone(2), alone(3)], ["MUR0832"; 3]);
+    let mut t = scattered(1, 0, [3, 0, 2], true);
+    for r in t.p.streams[SP].iter_mut().filter(|r| r[0] == 0xDA) {
+        r[8..12].copy_from_slice(&Addr4::sbuf(1, 256).unwrap().word().to_le_bytes());
+    }
+    assert_eq!(t.fault().0, "MUR0833", "indices outside partition 0");
+}
+
+/// Gather, scatter and both at once against a plain loop: an index at or past the bound, all ones among them, is skipped
+/// or, with the error bit, an error (`spec/ir.md 12.3`, hook 13).
+#[test]
+fn random_index_vectors_do_what_a_loop_does() {
+    let mut state = 5u64;
+    let mut below = |n: u64| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 33) % n) as u32
+    };
+    let (mut skipped, mut refused) = (0, 0);
+    for _ in 0..300 {
+        let (mode, compute, error) = (below(3) as u8, below(2) as u8, below(4) == 0);
+        let n = 1 + below(9) as usize;
+        let (src_rows, dst_rows) = (1 + below(8), 1 + below(8));
+        let (src_rows, dst_rows) = match mode {
+            0 => (src_rows, n as u32),
+            1 => (n as u32, dst_rows),
+            _ => (src_rows, dst_rows),
+        };
+        let mut index = |rows: u32| -> Vec<u32> {
+            let one = |_| match below(6) {
+                0 => u32::MAX,
+                1 => rows + below(3),
+                _ => below(u64::from(rows)),
+            };
+            (0..n).map(one).collect()
+        };
+        let (from, to) = (index(src_rows), index(dst_rows));
+        let source: Vec<u32> = (0..src_rows).map(|i| 100 + i).collect();
+        let mut want: Vec<u32> = (0..dst_rows).map(|i| 1000 * i).collect();
+        let before = want.clone();
+        let mut outside = false;
+        for i in 0..n {
+            let s = if mode == 1 { i } else { from[i] as usize };
+            let d = if mode == 0 { i } else { to[i] as usize };
+            if s >= source.len() || d >= want.len() {
+                outside = true;
+                continue;
+            }
+            want[d] = if compute == 1 { want[d].wrapping_add(source[s]) } else { source[s] };
+        }
+        let mut t = Build::new();
+        let (x, old) = (t.input(w(&source)), t.input(w(&before)));
+        let out = t.var(VarKind::Output, 4 * dst_rows as usize);
+        t.load(SP, 256, 1, w(&from)).load(SP, 512, 1, w(&to));
+        let bytes = 4 * dst_rows;
+        t.push(SP, rec(copy(var(old, 0), bytes as i32, var(out, 0), bytes as i32, 1, bytes)))
+            .push(SP, drain());
+        let mut d = copy(var(x, 0), 4, var(out, 0), 4, n as u16, 4);
+        (d.dge_op, d.src_dtype, d.dst_dtype) = (1, 8, 8);
+        let mut e = DmaExtension::EMPTY;
+        e.flags = DmaExtension::flags_of(mode, error, true, 0, 0);
+        (e.index_channels, e.compute) = (128, compute);
+        if mode != 1 {
+            (e.src_index, e.src_bound_low) = (sb(256), 4 * src_rows);
+        }
+        if mode != 0 {
+            (e.dst_index, e.dst_bound_low) = (sb(512), bytes);
+        }
+        t.push(SP, rec(d)).push(SP, rec(e)).push(SP, drain());
+        if outside && error {
+            refused += 1;
+            assert_eq!(t.fault().0, "MUR0704", "{mode} {from:?} {to:?}");
+        } else {
+            skipped += u32::from(outside);
+            assert_eq!(words(&t.run().unwrap()[0]), want, "mode {mode} compute {compute} {from:?} {to:?}");
+        }
+    }
+    assert!(skipped > 50 && refused > 20, "{skipped} skip, {refused} are refused");
+}

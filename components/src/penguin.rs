@@ -23,6 +23,8 @@ pub enum NodeKind {
     TensorCopyDynamicDst,
     /// Gather by a vector of run-time offsets: result, source, offsets.
     GatherRows,
+    /// Elements of a table along one partition by a vector of indices beside it: result, table, indices.
+    GatherElements,
     /// Scatter by a vector of run-time offsets, combined by `NodeHead::sub` (`spec/isa.md 4.4`): result, source, offsets.
     ScatterRows,
     /// Elementwise operator (`NodeHead::op`), select and convert included.

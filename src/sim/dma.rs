@@ -10,8 +10,10 @@ use super::core::{Core, Registers};
 use super::memory::{Memory, Region, range_fault};
 use super::numerics::{alu, cast, load, narrow, widen, width};
 use murre_components::diag::{Diagnostic, codes::sim as codes};
-use murre_components::isa::dma::{INDEX_BOTH, INDEX_BOUND_ERROR, INDEX_GATHER, INDEX_MODE};
-use murre_components::isa::{Addr4, Addr8, Addr8Form, BoundRegister, DmaDirect, DmaExtension};
+use murre_components::isa::dma::{INDEX_BOTH, INDEX_BOUND_ERROR, INDEX_GATHER, INDEX_MODE, INDEX_NOT_UNIQUE};
+use murre_components::isa::{
+    Addr4, Addr8, Addr8Form, BoundRegister, DmaDirect, DmaExtension, check_transfer,
+};
 use murre_components::program::Program;
 
 /// What must hold for the bytes of a side: offsets from `origin` inside `[0, bytes)`.
@@ -40,6 +42,8 @@ pub struct Transfer {
     src: Side,
     dst: Side,
     compute: u8,
+    /// Destination rows may repeat.
+    repeats: bool,
     /// Semaphore and increment on completion.
     pub completion: (u8, u8),
 }
@@ -55,11 +59,9 @@ pub fn resolve(
     d: &DmaDirect,
     ext: Option<&DmaExtension>,
 ) -> Result<Transfer, Diagnostic> {
-    if d.dge_op > 1 || ext.is_some_and(|e| e.tile_rows != 0 || e.tile_columns != 0) {
+    check_transfer(d, ext)?;
+    if d.dge_op > 1 {
         return Err(cannot("transposing transfers are not simulated"));
-    }
-    if d.dge_op == 1 && ext.is_none() {
-        return Err(cannot("an indirect transfer without its extension record"));
     }
     let mut src =
         side(p, registers, &d.src, d.src_step, d.src_num, d.src_row.bytes(), d.src_dtype, d.src_bound)?;
@@ -83,7 +85,8 @@ pub fn resolve(
             }
         }
     }
-    Ok(Transfer { src, dst, compute, completion: (d.semaphore, d.increment) })
+    let repeats = ext.is_none_or(|e| e.index_channels == 0 || e.flags & INDEX_NOT_UNIQUE != 0);
+    Ok(Transfer { src, dst, compute, repeats, completion: (d.semaphore, d.increment) })
 }
 
 fn index_address(registers: &Registers, word: Addr4) -> Result<u32, Diagnostic> {
@@ -232,6 +235,13 @@ pub fn execute(core: &mut Core, t: &Transfer) -> Result<u64, Diagnostic> {
         return Err(cannot("a casting transfer whose rows are not whole elements"));
     }
     let (sources, targets) = (t.src.rows(&core.memory)?, t.dst.rows(&core.memory)?);
+    if !t.repeats && t.compute != 0 {
+        let mut rows: Vec<usize> = targets.iter().flatten().copied().collect();
+        rows.sort_unstable();
+        if rows.windows(2).any(|w| w[0] == w[1]) {
+            return Err(cannot("a row is combined with twice, and the record says that rows do not repeat"));
+        }
+    }
     let mut data = Vec::with_capacity(t.src.bytes() as usize);
     let mut missing = false;
     for at in &sources {

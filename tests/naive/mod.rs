@@ -490,6 +490,41 @@ pub fn words(record: &[u8; 64]) -> Result<Vec<(u8, u32)>, String> {
     read(record).map(|r| r.words)
 }
 
+/// Number of `width` bytes at `at` of a slot.
+fn number_at(slot: &[u8], at: usize, width: usize) -> i64 {
+    slot[at..at + width].iter().rev().fold(0i64, |n, b| n * 256 + *b as i64)
+}
+
+/// TENSOR1D to 4D: address word, then `n` steps, then `n` counts.
+pub fn strided(slot: &[u8], n: usize) -> (i64, Vec<i64>, Vec<i64>) {
+    let signed = |v: i64| if v >= 0x8000 { v - 0x1_0000 } else { v };
+    let steps = (0..n).map(|i| signed(number_at(slot, 4 + 2 * i, 2))).collect();
+    let counts = (0..n).map(|i| number_at(slot, 4 + 2 * n + 2 * i, 2)).collect();
+    (number_at(slot, 0, 4), steps, counts)
+}
+
+/// MXMEM_PATTERN1D.
+pub fn mx_strided(slot: &[u8]) -> Fields {
+    let at = |i, width| number_at(slot, i, width);
+    Fields::from([
+        ("data", at(0, 4)),
+        ("scale", at(4, 4)),
+        ("count", at(8, 2)),
+        ("direction", at(10, 1)),
+        ("scale_partition", at(11, 1)),
+        ("rest", at(12, 4)),
+    ])
+}
+
+/// An ADDR8 alone.
+pub fn addr8(bytes: [u8; 8]) -> Result<Fields, String> {
+    let mut record = [0; 64];
+    record[..8].copy_from_slice(&bytes);
+    let mut r = Reader { bytes: &record, used: [false; 64], out: Fields::new(), words: Vec::new() };
+    r.addr8("a", 0)?;
+    Ok(r.out)
+}
+
 /// INDIRECT16B and 20B, and the MX form (`mx`), read from the start of `slot`.
 pub fn gather(slot: &[u8], mx: bool) -> Fields {
     let number =

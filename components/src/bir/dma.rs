@@ -28,6 +28,24 @@ pub struct QueueHead {
     pub semaphore: u8,
 }
 
+/// What the descriptors of a block do (`spec/ir.md 9.4`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Default)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum DmaFamily {
+    /// Copy or cast.
+    #[default]
+    Copy = 0,
+    /// Tiles are turned.
+    Transpose = 1,
+    /// Combines with what stands at the destination.
+    Cce = 2,
+    /// Writes the same source several times.
+    Replicate = 3,
+    /// Reads the address of a variable.
+    ReadVarAddr = 4,
+}
+
 /// A block of descriptors behind one trigger.
 #[derive(Component, Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
@@ -37,6 +55,7 @@ pub struct BlockHead {
     pub first: DescId,
     pub count: u32,
     pub trigger: InstId,
+    pub family: DmaFamily,
 }
 
 /// One side of a 2-D descriptor: `base + i1 * step1 + i0 * step0`, `run` contiguous bytes each.
@@ -92,6 +111,6 @@ pub struct DescRow {
 }
 
 const _: () = assert!(size_of::<QueueHead>() == 4);
-const _: () = assert!(size_of::<BlockHead>() == 16);
+const _: () = assert!(size_of::<BlockHead>() == 20);
 const _: () = assert!(size_of::<DescSide>() == 24);
 const _: () = assert!(size_of::<DescHead>() == 12);

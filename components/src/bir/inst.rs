@@ -39,6 +39,8 @@ pub enum Opcode {
     CompareAndBranch = 78,
     UnconditionalBranch = 79,
     Exit = 82,
+    /// Elements of a table of one partition, by a vector of indices (records 67 and 68).
+    Gather = 92,
     Loop = 105,
     /// Head of a counted run-time loop; `args.aux` is the axis.
     DynamicForLoop = 106,
@@ -110,6 +112,7 @@ impl Opcode {
             CompareAndBranch => "CompareAndBranch",
             UnconditionalBranch => "UnconditionalBranch",
             Exit => "Exit",
+            Gather => "Gather",
             Loop => "Loop",
             DynamicForLoop => "DynamicForLoop",
             DoWhile => "DoWhile",

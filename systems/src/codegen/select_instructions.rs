@@ -114,6 +114,14 @@ fn node(
             pending.0.push((ApId(first.0 + (head.kind == NodeKind::GatherRows) as u32), scalars.imm));
             true
         }
+        NodeKind::GatherElements => {
+            let (Some(out), Some(table), Some(index)) = (access(0), access(1), access(2)) else {
+                return false;
+            };
+            let row = InstRow::new(Opcode::Gather, EngineId::Pool, head.hlo);
+            e.push(row, &[out], &[table, index]);
+            true
+        }
         NodeKind::Reduce => {
             let (Some(out), Some(mut source)) = (access(0), access(1)) else { return false };
             let op = match head.op {

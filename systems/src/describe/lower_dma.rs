@@ -1,5 +1,5 @@
 //! In: copies with route None. Out: a block of 2-D descriptors for each, all spawned in one batch; the copy names its
-//! block. Adjacent dimensions that continue each other on both sides are one, runs past 65,536 bytes are peeled, the
+//! block, the block its family ([`super::family`]). Adjacent dimensions that continue each other on both sides are one, runs past 65,536 bytes are peeled, the
 //! two largest remaining dimensions stay in the descriptor and the others are unrolled. With a cast the run has equal
 //! element counts and different bytes on the two sides. Facts: `spec/ir.md 9.4`, `spec/isa.md 4.3`, D1, D6.
 //!
@@ -7,6 +7,7 @@
 //! DMACopy sbuf:3[64,128][1,64] <- in0[64,128][1,64]   =>   block 0: run 256 B, 128 x (0x40000 <- 256)
 //! ```
 
+use super::family::{descriptors_of, family_of};
 use super::shape::{CopyShape, Cut, copy_shape, side_base};
 use crate::columns;
 use crate::route::blame;
@@ -20,7 +21,7 @@ use murre_components::ids::{DescId, DmaBlockId, HloId, InstId};
 /// The system.
 pub fn lower_dma(
     world: &mut World,
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstFrom, &InstDma)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstFrom, &InstDma)>,
     aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
     dmas: &mut QueryState<&mut InstDma>,
@@ -28,9 +29,10 @@ pub fn lower_dma(
     let mut staging = Staging::new(world);
     let first_desc = world.resource::<crate::staging::Counts>().descs;
     let mut faults: Vec<(Code, InstId, HloId)> = Vec::new();
+    let mut refused: Vec<(Code, &'static str, InstId, HloId)> = Vec::new();
     let mut blocks: Vec<(InstId, DmaBlockId)> = Vec::new();
     {
-        let (heads, operands, from, dma) = columns!(insts, world);
+        let (heads, operands, args, from, dma) = columns!(insts, world);
         let (ap, patterns, dynamics) = columns!(aps, world);
         let (loc, place) = columns!(locs, world);
         for &id in &world.resource::<Order>().0 {
@@ -60,6 +62,13 @@ pub fn lower_dma(
                 faults.push((&lower::DMA_SHAPE, id, hlo));
                 continue;
             };
+            let family = match descriptors_of(family_of(&shape, args[row].op0)) {
+                Ok(family) => family,
+                Err((code, reason)) => {
+                    refused.push((code, reason, id, hlo));
+                    continue;
+                }
+            };
             let (Some(dst), Some(src)) = (side_base(d.0, d.2, d.3), side_base(s.0, s.2, s.3)) else {
                 faults.push((&lower::DMA_ADDRESS, id, hlo));
                 continue;
@@ -83,7 +92,7 @@ pub fn lower_dma(
                 faults.push((&lower::DMA_ADDRESS, id, hlo));
             }
             let (first, count) = (DescId(first_desc + before as u32), (staging.descs.len() - before) as u32);
-            staging.block(BlockHead { queue: dma[row].queue, first, count, trigger: id });
+            staging.block(BlockHead { queue: dma[row].queue, first, count, trigger: id, family });
             blocks.push((id, block));
         }
     }
@@ -98,6 +107,10 @@ pub fn lower_dma(
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());
     for (code, id, hlo) in faults {
         sink.push(blame(code, format!("DMACopy {}: {}", id.0, code.title), module, hlo, id));
+    }
+    for (code, reason, id, hlo) in refused {
+        let message = format!("DMACopy {}: {}: {reason}", id.0, code.title);
+        sink.push(blame(code, message, module, hlo, id));
     }
     staging.flush(world);
 }

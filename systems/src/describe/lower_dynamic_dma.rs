@@ -1,25 +1,31 @@
-//! In: DMAs that stay in a stream (routes SWDGE and HWDGE). Out: each of them one 0xD4 record: a contiguous run and at
-//! most two strided dimensions a side. A larger one is peeled and unrolled: the original keeps the first piece, clones
-//! behind it take the others. A clone's static side moves by its element offset. Its dynamic side keeps the offset
-//! register and moves by the displacement of a DGE table entry of its own ([`TableEntries`]), because the table form of
-//! ADDR8 has no displacement beside a register: `ApHead::TABLE_ENTRY` is set and `ApHead::offset` is the entry.
-//! Facts: `spec/ir.md 9.1`, `spec/isa.md 4.2`, D1, D8.
+//! In: DMAs that stay in a stream (routes SWDGE and HWDGE). Out: each of them one record of its generator: a contiguous
+//! run and at most two strided dimensions a side, no more rows than the ring holds. A larger one goes through four
+//! steps, each a file: [`peel`](super::peel), [`unroll`](super::unroll), [`split`](super::split), [`check`](super::check).
+//! The original keeps the first piece, clones behind it take the others. A clone's static side moves by its element
+//! offset. Its side with an offset register keeps the register and moves by the displacement of a DGE table entry of
+//! its own ([`TableEntries`]), because the table form of ADDR8 has no displacement beside a register:
+//! `ApHead::TABLE_ENTRY` is set and `ApHead::offset` is the entry. A vector of offsets is cut with its rows, and a clone
+//! has its own part of it. Facts: `spec/ir.md 9.1, 9.3`, `spec/isa.md 4.2`, D1, D3, D8.
 //!
 //! ```text
 //! DMACopy sbuf:3[64,2][8,4][2,3][1,1] <- in0@reg7[..]   =>   DMACopy sbuf:3+0  <- table 0 + reg7
 //!                                                            DMACopy sbuf:3+64 <- table 5 + reg7
 //! ```
 
-use super::shape::{Cut, copy_shape};
+use super::check::check;
+use super::shape::{Cut, Step, copy_shape, indexed_shape};
+use super::split::{chunk, pieces, split};
 use crate::columns;
 use crate::route::blame;
+use crate::route::dge_instruction_type::ring_depth;
 use crate::staging::Staging;
+use arrayvec::ArrayVec;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::{Code, Diagnostics, codes::lower};
 use murre_components::hash::seeded_map;
 use murre_components::hlo::HloModule;
-use murre_components::ids::{HloId, InstId};
+use murre_components::ids::{ApId, HloId, InstId};
 use murre_components::program::TableEntry;
 
 /// The DGE address table beyond the entries of whole variables (`LocPlace::table_entry`): entry `base + k` is
@@ -31,10 +37,59 @@ pub struct TableEntries {
     pub extra: Vec<TableEntry>,
 }
 
-/// Pieces of the copies that need more than one record.
+/// One record of a copy that needs several.
+struct Piece {
+    /// Distance of the destination and of the source from the copy's first element.
+    moved: [Step; 2],
+    /// Patterns of destination, source and, of a vector of offsets, index.
+    patterns: ArrayVec<ApPattern, 3>,
+    /// Offsets before the piece's own.
+    index: u32,
+}
+
+/// Pieces of a copy.
 struct Large {
     inst: InstId,
-    cuts: Vec<Cut>,
+    pieces: Vec<Piece>,
+}
+
+/// Pieces of a copy with static sides or an offset register.
+fn scalar_pieces(shape: &super::shape::CopyShape, depth: u32) -> Vec<Piece> {
+    let mut all = Vec::new();
+    shape.cuts(|cut| {
+        split(&cut, depth, &mut |c| {
+            let patterns = [piece_pattern(&c, |d| d.dst.elems), piece_pattern(&c, |d| d.src.elems)];
+            all.push(Piece { moved: [c.dst, c.src], patterns: patterns.into_iter().collect(), index: 0 });
+        });
+    });
+    all
+}
+
+/// Pieces of a copy with a vector of offsets: its rows and their offsets. `far` is the side that the offsets move: it
+/// stays where it is. `None` when one record takes them all.
+fn vector_pieces(
+    sides: [&ApPattern; 2],
+    index: &ApPattern,
+    far: usize,
+    row: [Step; 2],
+    depth: u32,
+) -> Option<Vec<Piece>> {
+    let count = sides[0].0.first().map_or(0, |p| p.num);
+    if count <= depth {
+        return None;
+    }
+    let mut all = Vec::new();
+    pieces(count, chunk(count, depth), |at, n| {
+        let moved = [0, 1].map(|k| if k == far { Step::default() } else { row[k].times(i64::from(at)) });
+        let mut patterns: ArrayVec<ApPattern, 3> = sides.into_iter().chain([index]).cloned().collect();
+        if let [dst, src, index] = patterns.as_mut_slice() {
+            for pair in [dst.0.first_mut(), src.0.first_mut(), index.0.last_mut()].into_iter().flatten() {
+                pair.num = n;
+            }
+        }
+        all.push(Piece { moved, patterns, index: at });
+    });
+    Some(all)
 }
 
 /// The system.
@@ -52,6 +107,9 @@ pub fn lower_dynamic_dma(
         Vec<(usize, ApPattern)>,
         Vec<(InstId, InstId)>,
     ) = Default::default();
+    // Patterns of clones whose payload names an index: staged row, payload, index.
+    let mut reindexed: Vec<(usize, PayloadKey, ApId)> = Vec::new();
+    let mut inline: Vec<InstId> = Vec::new();
     let mut table = TableEntries::default();
     {
         let (heads, operands, args, regs, from, dma, sync) = columns!(insts, world);
@@ -59,44 +117,60 @@ pub fn lower_dynamic_dma(
         let (loc, place) = columns!(locs, world);
         table.base =
             place.iter().filter(|p| p.table_entry != u32::MAX).map(|p| p.table_entry + 1).max().unwrap_or(0);
+        let is_dynamic = |k: usize| dynamics.get(k).is_some_and(|d| d.payload != PayloadKey::default());
         for &id in &world.resource::<Order>().0 {
             let row = id.index();
             let Some(h) = heads.get(row) else { continue };
             if h.op != Opcode::DmaCopy || !h.live() || !matches!(h.dge, DgeType::Swdge | DgeType::Hwdge) {
                 continue;
             }
-            let (d, s) = (operands[row].output(0).index(), operands[row].input(0).index());
-            if operands[row].inputs > 1 {
-                // A vector of offsets: one record as it is.
-                continue;
-            }
+            inline.push(id);
+            let o = operands[row];
+            let (d, s) = (o.output(0).index(), o.input(0).index());
             let side = |k: usize| Some((ap.get(k)?, patterns.get(k)?, loc.get(ap.get(k)?.loc.index())?));
-            match side(d).zip(side(s)).and_then(|(d, s)| copy_shape(d, s)) {
+            let (sides, depth) = (side(d).zip(side(s)), ring_depth(h.dge));
+            let pieces = if o.inputs > 1 {
+                let index = patterns.get(o.input(1).index());
+                sides.zip(index).and_then(|((d_side, s_side), index)| {
+                    let shape = indexed_shape(d_side, s_side)?;
+                    let row = shape.dims.first().map_or([Step::default(); 2], |r| [r.dst, r.src]);
+                    let far = usize::from(!is_dynamic(d));
+                    Some(vector_pieces([d_side.1, s_side.1], index, far, row, depth).unwrap_or_default())
+                })
+            } else {
+                sides.and_then(|(d, s)| copy_shape(d, s)).map(|shape| scalar_pieces(&shape, depth))
+            };
+            match pieces {
                 None => faults.push((&lower::DMA_SHAPE, id, from[row].hlo)),
-                Some(shape) if shape.single() => {}
-                Some(shape) => {
-                    let mut cuts = Vec::new();
-                    shape.cuts(|c| cuts.push(c));
-                    larges.push(Large { inst: id, cuts });
-                }
+                Some(pieces) if pieces.len() > 1 => larges.push(Large { inst: id, pieces }),
+                Some(_) => {}
             }
         }
         let mut entries = seeded_map::<(u32, u64), u32>();
         for large in &larges {
             let row = large.inst.index();
-            let rows = [operands[row].output(0).index(), operands[row].input(0).index()];
-            for (piece, cut) in large.cuts.iter().enumerate() {
-                let piece_patterns =
-                    [piece_pattern(cut, |d| d.dst.elems), piece_pattern(cut, |d| d.src.elems)];
-                if piece == 0 {
-                    rewritten.extend(rows.into_iter().zip(piece_patterns));
+            let whole = operands[row];
+            for (number, piece) in large.pieces.iter().enumerate() {
+                let rows = whole.range().zip(&piece.patterns);
+                if number == 0 {
+                    rewritten.extend(rows.map(|(k, p)| (k, p.clone())));
                     continue;
                 }
                 let id = staging.next_inst();
                 let first = staging.next_ap();
-                for ((k, pattern), step) in rows.into_iter().zip(piece_patterns).zip([cut.dst, cut.src]) {
+                for (slot, (k, pattern)) in rows.enumerate() {
                     let mut head = ApHead { inst: id, ..ap[k] };
-                    let moved = if dynamics[k].payload == PayloadKey::default() {
+                    let step = piece.moved.get(slot).copied().unwrap_or_default();
+                    let moved = if whole.inputs > 1 && is_dynamic(k) {
+                        reindexed.push((
+                            staging.aps.len(),
+                            dynamics[k].payload,
+                            ApId(first.0 + whole.input(1).0 - whole.first.0),
+                        ));
+                        Some(head.offset)
+                    } else if slot == 2 {
+                        head.offset.checked_add(piece.index)
+                    } else if !is_dynamic(k) {
                         u32::try_from(i64::from(head.offset) + step.elems).ok()
                     } else {
                         head.flags |= ApHead::TABLE_ENTRY;
@@ -114,11 +188,12 @@ pub fn lower_dynamic_dma(
                         Some(offset) => head.offset = offset,
                         None => faults.push((&lower::DMA_TABLE, large.inst, from[row].hlo)),
                     }
+                    let pattern = pattern.clone();
                     staging.aps.push(ApRow { head, pattern, dynamic: dynamics[k], word: ApWord(0) });
                 }
                 staging.insts.push(InstRow {
                     head: heads[row],
-                    operands: InstOperands { first, outputs: 1, inputs: 1, pad: 0 },
+                    operands: InstOperands { first, ..whole },
                     args: args[row],
                     regs: regs[row],
                     from: InstFrom { owner: large.inst, ..from[row] },
@@ -127,6 +202,14 @@ pub fn lower_dynamic_dma(
                 });
                 clones.push((large.inst, id));
             }
+        }
+    }
+    let mut payloads = world.resource_mut::<Payloads>();
+    for (staged, key, index) in reindexed {
+        let Some(mut info) = payloads.dynamic(key).cloned() else { continue };
+        info.kind = OffsetKind::Vector(index);
+        if let Some(ap) = staging.aps.get_mut(staged) {
+            ap.dynamic.payload = payloads.0.insert(Payload::Dynamic(info));
         }
     }
     if let Ok(tables) = patterns_mut.contiguous_iter_mut(world) {
@@ -144,6 +227,8 @@ pub fn lower_dynamic_dma(
     }
     world.insert_resource(table);
     staging.flush(world);
+    inline.extend(clones.iter().map(|(_, clone)| *clone));
+    check(world, &inline, insts, aps, locs);
 }
 
 /// Pattern of a piece, by the step of one side.

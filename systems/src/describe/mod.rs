@@ -3,11 +3,16 @@
 
 use crate::pass::{Pass, Stage};
 
+pub mod check;
 pub mod convert_dma_to_trigger;
+pub mod family;
 pub mod lower_dma;
 pub mod lower_dynamic_dma;
+pub mod peel;
 pub mod shape;
+pub mod split;
 pub mod split_large_dmas;
+pub mod unroll;
 pub mod verify_describe;
 
 pub use lower_dynamic_dma::TableEntries;

@@ -5,6 +5,8 @@
 //! record can express: a contiguous run and at most two strided dimensions a side (`spec/isa.md 4.3`, `spec/ir.md 9`,
 //! D1). Bytes of SBUF are linear addresses: the next partition is `0x40000` further.
 
+use super::peel::peel;
+use super::unroll::{MAX_COUNT, unroll};
 use arrayvec::ArrayVec;
 use murre_components::bir::{ApHead, ApPattern, LocHead, LocPlace, Space};
 use murre_components::engine::{MAX_DESCRIPTOR_BYTES, SBUF_PARTITION_STRIDE};
@@ -21,11 +23,11 @@ pub struct Step {
 }
 
 impl Step {
-    fn times(self, n: i64) -> Step {
+    pub(super) fn times(self, n: i64) -> Step {
         Step { elems: self.elems * n, bytes: self.bytes * n, crosses: self.crosses }
     }
 
-    fn plus(self, o: Step) -> Step {
+    pub(super) fn plus(self, o: Step) -> Step {
         Step { elems: self.elems + o.elems, bytes: self.bytes + o.bytes, crosses: false }
     }
 
@@ -44,7 +46,12 @@ pub struct CopyDim {
 }
 
 impl CopyDim {
-    const UNIT: CopyDim = CopyDim {
+    /// Whether its steps fit a record.
+    pub(super) fn fits(&self) -> bool {
+        self.src.fits() && self.dst.fits()
+    }
+
+    pub(super) const UNIT: CopyDim = CopyDim {
         num: 1,
         src: Step { elems: 0, bytes: 0, crosses: false },
         dst: Step { elems: 0, bytes: 0, crosses: false },
@@ -169,19 +176,11 @@ pub fn indexed_shape(
         CopyDim { num: d0.num, src: step_of(s0.step, src.0, src.2), dst: step_of(d0.step, dst.0, dst.2) };
     let (src_bytes, dst_bytes) = (src.0.dtype.bytes(), dst.0.dtype.bytes());
     let shape = CopyShape { dims: ArrayVec::from_iter([row]), run: d1.num, src_bytes, dst_bytes };
-    (shape.run <= shape.max_run() && row.src.fits() && row.dst.fits() && row.num <= MAX_INDICES)
-        .then_some(shape)
+    (shape.run <= shape.max_run() && row.fits() && row.num <= MAX_INDICES).then_some(shape)
 }
 
 /// Offsets that one record takes (`spec/isa.md 4.4`).
 pub const MAX_INDICES: u32 = 4096;
-
-/// A dimension with its part that a record takes and the parts that become several records.
-#[derive(Clone, Copy)]
-struct Loop {
-    dim: CopyDim,
-    chunk: u32,
-}
 
 impl CopyShape {
     /// Elements copied.
@@ -194,91 +193,16 @@ impl CopyShape {
         MAX_DESCRIPTOR_BYTES / self.src_bytes.max(self.dst_bytes).max(1)
     }
 
-    /// The run in equal pieces: `(pieces, elements of each)`, or `None` when no small count divides it.
-    fn even_run(&self) -> Option<(u32, u32)> {
-        let cap = self.max_run();
-        let least = self.run.div_ceil(cap);
-        (least..least.saturating_add(256)).find(|k| self.run.is_multiple_of(*k)).map(|k| (k, self.run / k))
-    }
-
-    fn run_dim(&self, num: u32, elems: u32) -> CopyDim {
-        let step = |bytes: u32| Step {
-            elems: i64::from(elems),
-            bytes: i64::from(elems) * i64::from(bytes),
-            crosses: false,
-        };
-        CopyDim { num, src: step(self.src_bytes), dst: step(self.dst_bytes) }
-    }
-
     /// Whether one record says it all.
     pub fn single(&self) -> bool {
-        let extra = usize::from(self.run > self.max_run());
-        let pieces = if extra == 1 { self.even_run() } else { Some((1, self.run)) };
-        pieces.is_some_and(|(k, _)| k <= 65_535)
-            && self.dims.len() + extra <= 2
-            && self.dims.iter().all(|d| d.num <= 65_535 && d.src.fits() && d.dst.fits())
+        matches!(peel(self).as_slice(), [one] if one.dims.len() <= 2
+            && one.dims.iter().all(|d| d.num <= MAX_COUNT && d.fits()))
     }
 
-    /// Calls `each` for every record, in a fixed order.
+    /// Calls `each` for every record, in a fixed order: peeled, then unrolled.
     pub fn cuts(&self, mut each: impl FnMut(Cut)) {
-        if self.run <= self.max_run() {
-            return nest(&self.dims, self.run, Step::default(), Step::default(), &mut each);
-        }
-        let mut dims = self.dims.clone();
-        if let Some((num, run)) = self.even_run() {
-            dims.push(self.run_dim(num, run));
-            return nest(&dims, run, Step::default(), Step::default(), &mut each);
-        }
-        let cap = self.max_run();
-        let (full, tail) = (self.run / cap, self.run % cap);
-        dims.push(self.run_dim(full, cap));
-        nest(&dims, cap, Step::default(), Step::default(), &mut each);
-        let done = self.run_dim(1, cap);
-        let past = i64::from(full);
-        nest(&self.dims, tail, done.src.times(past), done.dst.times(past), &mut each);
-    }
-}
-
-/// Keeps the two dimensions with the largest counts in the record and walks all others.
-fn nest(dims: &[CopyDim], run: u32, src: Step, dst: Step, each: &mut impl FnMut(Cut)) {
-    let (mut first, mut second): (Option<usize>, Option<usize>) = (None, None);
-    for (k, d) in dims.iter().enumerate().filter(|(_, d)| d.src.fits() && d.dst.fits()) {
-        let larger = |other: Option<usize>| other.is_none_or(|o| d.num >= dims[o].num);
-        if larger(first) {
-            (first, second) = (Some(k), first);
-        } else if larger(second) {
-            second = Some(k);
-        }
-    }
-    let mut loops: ArrayVec<Loop, 6> = ArrayVec::new();
-    for (k, &dim) in dims.iter().enumerate() {
-        let kept = Some(k) == first || Some(k) == second;
-        loops.push(Loop { dim, chunk: if kept { 65_535 } else { 1 } });
-    }
-    let mut at = [0u32; 6];
-    loop {
-        let mut cut = Cut { src, dst, dim0: CopyDim::UNIT, dim1: CopyDim::UNIT, run };
-        for (k, l) in loops.iter().enumerate() {
-            cut.src = cut.src.plus(l.dim.src.times(i64::from(at[k])));
-            cut.dst = cut.dst.plus(l.dim.dst.times(i64::from(at[k])));
-            if l.chunk > 1 {
-                let part = CopyDim { num: l.chunk.min(l.dim.num - at[k]), ..l.dim };
-                cut.dim1 = cut.dim0;
-                cut.dim0 = part;
-            }
-        }
-        each(cut);
-        let mut k = loops.len();
-        loop {
-            if k == 0 {
-                return;
-            }
-            k -= 1;
-            at[k] = at[k].saturating_add(loops[k].chunk);
-            if at[k] < loops[k].dim.num {
-                break;
-            }
-            at[k] = 0;
+        for nest in peel(self) {
+            unroll(&nest, &mut each);
         }
     }
 }

@@ -132,6 +132,20 @@ fn difference(
     None
 }
 
+/// Whether the descriptors of a block do what its family says: only a replication reads a row again, and only copies
+/// and replications have descriptors at all. `srcs`, `dsts`: from the block's first descriptor on.
+fn family_holds(block: &BlockHead, srcs: &[DescSrc], dsts: &[DescDst]) -> bool {
+    let again = |n: u16, src: i32, dst: i32| n > 1 && src == 0 && dst != 0;
+    let replicates = |(s, d): (&DescSrc, &DescDst)| {
+        again(s.0.num0, s.0.step0, d.0.step0) || again(s.0.num1, s.0.step1, d.0.step1)
+    };
+    match block.family {
+        DmaFamily::Replicate => true,
+        DmaFamily::Copy => !srcs.iter().zip(dsts).take(block.count as usize).any(replicates),
+        DmaFamily::Transpose | DmaFamily::Cce | DmaFamily::ReadVarAddr => false,
+    }
+}
+
 /// The system.
 pub fn verify_describe(
     insts: Query<(&InstHead, &InstOperands, &InstFrom, &InstDma)>,
@@ -186,6 +200,16 @@ pub fn verify_describe(
                 _ => Some("a side has no address".into()),
             }
         };
+        if bound
+            && !family_holds(
+                b,
+                &srcs[b.first.index().min(srcs.len())..],
+                &dsts[b.first.index().min(dsts.len())..],
+            )
+        {
+            let message = format!("DMATrigger {row}, block {k}: {}", lower::BLOCK_FAMILY.title);
+            sink.push(blame(&lower::BLOCK_FAMILY, message, &module, hlo, b.trigger));
+        }
         if let Some(what) = fault {
             let message = format!("DMATrigger {row}, block {k}: {what}");
             sink.push(blame(&lower::DESCRIBE_COVERAGE, message, &module, hlo, b.trigger));

@@ -230,6 +230,30 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
             };
             out.put(&i.into(), &e, &[(0x2C, d.word)]);
         }
+        Opcode::Gather => {
+            let (table, index) = (input(0)?, input(1)?);
+            let (wait, update) = split_events(e);
+            let load = isa::PoolBufferLoad {
+                src: tensor(&table, 0)?,
+                dtype: table.tag(),
+                channels,
+                start: 0,
+                mask: POOL_BUFFER_MASK,
+            };
+            // Indices are clamped before, so that none misses.
+            let gather = isa::GatherBuffer {
+                index: tensor(&index, 0)?,
+                index_dtype: index.tag(),
+                out_dtype: d.tag(),
+                channels,
+                miss: 0,
+                free_buffer: 1,
+                immediate: 0,
+                dst: tensor(&d, 0)?,
+            };
+            out.put(&load.into(), &wait, &[(0x0C, table.word)]);
+            out.put(&gather.into(), &update, &[(0x0C, index.word), (0x2C, d.word)]);
+        }
         Opcode::Matmult => {
             let (x, w) = (input(0)?, input(1)?);
             let (wait, update) = split_events(e);
@@ -275,6 +299,9 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
     }
     Ok(())
 }
+
+/// The pool buffer's address mask (`spec/isa_compute.md 12.3`).
+const POOL_BUFFER_MASK: u32 = 0x1FF;
 
 /// fp32r travels as fp32.
 fn pe_tag(tag: u8) -> u8 {

@@ -1,6 +1,6 @@
 //! In: the program in its final order. Out: [`RecordLayout`]: the first record of every instruction in its engine's
 //! stream, the length of each stream, where a branch target lies in each stream, and the table sets that must be made
-//! resident before activations. Weights: structure labels 0, Matmult 2, a vector-offset DMA 2, everything else 1, and 1
+//! resident before activations. Weights: structure labels 0, Matmult and Gather 2, a vector-offset DMA 2, everything else 1, and 1
 //! more for a table load. What is resident is not known at the start of a block. Facts: `spec/isa_compute.md 4.2, 4.3`,
 //! D10.
 
@@ -85,7 +85,7 @@ pub fn layout_records(
         };
         let mut weight = 1;
         match h.op {
-            Opcode::Matmult => weight = 2,
+            Opcode::Matmult | Opcode::Gather => weight = 2,
             Opcode::DmaCopy if has_extension(operands[row].range(), dynamics, &payloads) => weight = 2,
             Opcode::LoadActFuncSet => resident = Some(args[row].op0),
             Opcode::Activation => {

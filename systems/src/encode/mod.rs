@@ -14,6 +14,7 @@ pub mod pack_addr4;
 #[cfg(test)]
 mod tests;
 pub mod verify_encode;
+pub mod verify_transfers;
 
 pub use encode_records::Encoded;
 pub use layout_records::RecordLayout;
@@ -35,6 +36,13 @@ pub static PASSES: &[Pass] = &[
         verify_encode,
         "every record decodes to its instruction",
         "spec/isa_compute.md 12.1",
+        verify
+    ),
+    crate::pass!(
+        Stage::Encode,
+        verify_transfers,
+        "operands, transfers, blocks and triggers are legal on the target",
+        "spec/ir.md 9.6, spec/isa.md 4",
         verify
     ),
 ];

@@ -16,26 +16,26 @@ use murre_components::isa::{self, Addr8Form, Instr};
 use murre_components::program::{Program, TableEntry, VarKind};
 use std::slice::from_ref;
 
-const BACK: [Stage; 3] = [Stage::Route, Stage::Describe, Stage::Encode];
+pub(super) const BACK: [Stage; 3] = [Stage::Route, Stage::Describe, Stage::Encode];
 
 /// A program under construction.
-struct Bench {
+pub(super) struct Bench {
     c: Compiler,
-    s: Staging,
+    pub(super) s: Staging,
     order: Vec<InstId>,
     drams: u32,
     dynamic: Vec<(InstId, bool, RegId)>,
 }
 
 impl Bench {
-    fn new(target: Target, levels: u8) -> Self {
+    pub(super) fn new(target: Target, levels: u8) -> Self {
         let o = CompileOptions { target, dge_levels: DgeLevels(levels), verify: true, ..Default::default() };
         let c = Compiler::new(HloModule::default(), o);
         let s = Staging::new(&c.world);
         Bench { c, s, order: Vec::new(), drams: 0, dynamic: Vec::new() }
     }
 
-    fn dram(&mut self, kind: VarKind, dtype: DType, elems: u64, ordinal: u32) -> LocId {
+    pub(super) fn dram(&mut self, kind: VarKind, dtype: DType, elems: u64, ordinal: u32) -> LocId {
         let mut row = LocRow::new(Space::Dram, dtype, 1, elems, HloId::NONE);
         row.head.kind = kind;
         row.place = LocPlace { address: self.drams, table_entry: self.drams };
@@ -44,7 +44,7 @@ impl Bench {
         self.s.loc(row)
     }
 
-    fn sbuf(&mut self, dtype: DType, elems: u64, address: u32) -> LocId {
+    pub(super) fn sbuf(&mut self, dtype: DType, elems: u64, address: u32) -> LocId {
         let mut row = LocRow::new(Space::Sbuf, dtype, 128, elems, HloId::NONE);
         row.place.address = address;
         self.s.loc(row)
@@ -56,14 +56,14 @@ impl Bench {
         id
     }
 
-    fn copy(&mut self, dst: Operand, src: Operand, io: bool) -> InstId {
+    pub(super) fn copy(&mut self, dst: Operand, src: Operand, io: bool) -> InstId {
         let mut row = InstRow::new(Opcode::DmaCopy, EngineId::Dma, HloId::NONE);
         row.head.flags = if io { InstHead::IO } else { 0 };
         self.inst(row, &[dst], &[src])
     }
 
     /// A copy whose source has its offset in register 9 of Pool.
-    fn dynamic(&mut self, dst: Operand, mut src: Operand) -> InstId {
+    pub(super) fn dynamic(&mut self, dst: Operand, mut src: Operand) -> InstId {
         src.payload = self.c.world.resource_mut::<Payloads>().0.insert(Payload::Dynamic(DynamicApInfo {
             kind: OffsetKind::Scalar,
             terms: ArrayVec::new(),
@@ -88,7 +88,7 @@ impl Bench {
         id
     }
 
-    fn run(mut self, stages: &[Stage]) -> CompileOutcome {
+    pub(super) fn run(mut self, stages: &[Stage]) -> CompileOutcome {
         for engine in EngineId::STREAMS {
             self.inst(InstRow::new(Opcode::Exit, engine, HloId::NONE), &[], &[]);
         }
@@ -101,26 +101,42 @@ impl Bench {
         self.s.flush(&mut self.c.world);
         self.c.world.insert_resource(Order(self.order));
         self.c.world.insert_resource(Blocks { starts: vec![0, n], loops: vec![] });
-        self.c.run(stages);
+        for stage in stages {
+            self.c.run(&[*stage]);
+            if *stage == Stage::Describe {
+                complete_blocks(&mut self.c);
+            }
+        }
         self.c.finish()
     }
 }
 
-fn op(loc: LocId, offset: u32, dtype: DType, pairs: &[(i32, u32)]) -> Operand {
+/// What stage 8 does to descriptors: the last one of each block updates the semaphore of its queue.
+fn complete_blocks(c: &mut Compiler) {
+    let last = |b: &BlockHead| (b.first.0 + b.count) as usize - 1;
+    let rows: Vec<usize> = c.world.query::<&BlockHead>().iter(&c.world).map(last).collect();
+    for (k, mut d) in c.world.query::<&mut DescHead>().iter_mut(&mut c.world).enumerate() {
+        if rows.contains(&k) {
+            (d.sem, d.sem_inc) = (8, 1);
+        }
+    }
+}
+
+pub(super) fn op(loc: LocId, offset: u32, dtype: DType, pairs: &[(i32, u32)]) -> Operand {
     let pattern = ApPattern::new(pairs.iter().copied()).unwrap_or_default();
     Operand { loc, offset, dtype, pattern, kind: ApKind::Physical, payload: PayloadKey::default(), flags: 0 }
 }
 
-fn codes(o: &CompileOutcome) -> Vec<&'static str> {
+pub(super) fn codes(o: &CompileOutcome) -> Vec<&'static str> {
     o.diagnostics.iter().map(|d| d.code.id).collect()
 }
 
-fn ok(o: CompileOutcome) -> Program {
+pub(super) fn ok(o: CompileOutcome) -> Program {
     assert!(o.diagnostics.is_empty(), "{:#?}", o.diagnostics);
     o.program.expect("a program without errors")
 }
 
-fn stream(p: &Program, engine: EngineId) -> Vec<Instr> {
+pub(super) fn stream(p: &Program, engine: EngineId) -> Vec<Instr> {
     let records = &p.streams[engine.stream().expect("a stream engine")];
     records.iter().map(|r| isa::decode(r).expect("a legal record").0).collect()
 }
@@ -132,7 +148,7 @@ fn names(instrs: &[Instr]) -> Vec<u8> {
 const ROWS: &[(i32, u32)] = &[(64, 128), (1, 64)];
 
 /// in0 -> x; y = x + x; y -> out0.
-fn add(target: Target, levels: u8) -> Bench {
+pub(super) fn add(target: Target, levels: u8) -> Bench {
     let mut b = Bench::new(target, levels);
     let leaf = |name: &str| SignatureLeaf { name: name.into(), ty: HloType::F32, dims: vec![128, 64] };
     b.c.world.insert_resource(Signature {
@@ -477,6 +493,10 @@ fn checkers_notice_what_was_changed_behind_them() {
     w.query::<&mut DescDst>().iter_mut(w).take(1).for_each(|mut d| d.0.step0 = 0x80000);
     w.run_system_once(crate::describe::verify_describe::verify_describe).expect("it runs");
     assert_eq!(sink(w), ["MUR0444"]);
+    w.query::<&mut DescDst>().iter_mut(w).take(1).for_each(|mut d| d.0.step0 = 0x40000);
+    w.query::<&mut DescSrc>().iter_mut(w).take(1).for_each(|mut d| d.0.step0 = 0);
+    w.run_system_once(crate::describe::verify_describe::verify_describe).expect("it runs");
+    assert_eq!(sink(w), ["MUR0444", "MUR0472"], "a row is read again in a block of a plain copy");
     let mut outcome = add(Target::Trn1, DgeLevels::SCALAR).run(&BACK[..1]);
     let w = &mut outcome.world;
     w.query::<&mut InstHead>().iter_mut(w).take(1).for_each(|mut h| (h.dge, h.flags) = (DgeType::None, 2));

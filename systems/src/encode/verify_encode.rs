@@ -34,6 +34,7 @@ fn opcodes(op: Opcode) -> &'static [u8] {
         Opcode::DmaCopy => &[0xD4],
         Opcode::CopyPredicated => &[0x72, 0x99],
         Opcode::Iota => &[0x7E],
+        Opcode::Gather => &[0x68],
         Opcode::DmaTrigger => &[0xC1],
         Opcode::RegisterAlu => &[0xA8],
         Opcode::RegisterMove => &[0xA7],
@@ -108,7 +109,7 @@ pub fn verify_encode(
         let row = id.index();
         let (Some(h), Some(&index)) = (heads.get(row), layout.index.get(row)) else { continue };
         let Some(stream) = h.engine.stream().filter(|_| index != u32::MAX) else { continue };
-        let last = index as usize + usize::from(h.op == Opcode::Matmult);
+        let last = index as usize + usize::from(matches!(h.op, Opcode::Matmult | Opcode::Gather));
         let Some(record) = program.streams[stream].get(last) else { continue };
         let what = if !opcodes(h.op).contains(&record[0]) {
             format!("opcode {:#04x}", record[0])
@@ -137,7 +138,7 @@ pub fn verify_encode(
 fn output_tag(r: &[u8; 64]) -> Option<u8> {
     match r[0] {
         0x41 | 0x51 | 0x72 | 0x99 => Some(r[0x0D]),
-        0x21 | 0x43 | 0x53 | 0x42 | 0x52 | 0x46 | 0x47 | 0x48 | 0x7E => Some(r[0x21]),
+        0x21 | 0x43 | 0x53 | 0x42 | 0x52 | 0x46 | 0x47 | 0x48 | 0x68 | 0x7E => Some(r[0x21]),
         0x49 => Some(r[0x20]),
         0x02 => Some(r[0x28]),
         0xD4 => Some(r[0x3F]),
@@ -149,7 +150,7 @@ fn output_tag(r: &[u8; 64]) -> Option<u8> {
 fn channels(r: &[u8; 64]) -> Option<u8> {
     match r[0] {
         0x41 | 0x51 | 0x72 | 0x99 => Some(r[0x0F]),
-        0x21 | 0x43 | 0x53 | 0x42 | 0x52 | 0x46 | 0x47 | 0x48 | 0x49 | 0x7E => Some(r[0x22]),
+        0x21 | 0x43 | 0x53 | 0x42 | 0x52 | 0x46 | 0x47 | 0x48 | 0x49 | 0x68 | 0x7E => Some(r[0x22]),
         _ => None,
     }
 }

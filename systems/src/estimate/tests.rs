@@ -66,7 +66,7 @@ impl Bench {
         trigger.dma = InstDma { queue, block };
         trigger.head.dge = DgeType::None;
         let id = self.inst(trigger, &[tile], &[dram]);
-        self.s.block(BlockHead { queue, first, count: 1, trigger: id });
+        self.s.block(BlockHead { queue, first, count: 1, trigger: id, family: DmaFamily::Copy });
         id
     }
 

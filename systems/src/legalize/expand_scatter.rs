@@ -1,10 +1,10 @@
 //! `expand_scatter`: a scatter that no descriptor can say becomes a loop over its updates: each reads its window, combines
 //! it with the update and writes it back, if the window lies wholly inside.
 //!
-//! What descriptors can say stays: one operand, combined by "take the update" or by an addition or multiplication (of
-//! 32-bit integers maximum and minimum too).
+//! What descriptors can say stays: one operand, combined by "take the update" or by an addition. The hardware lists
+//! multiplication, maximum and minimum too, and no compiled program may ask for them.
 //!
-//! Facts: `spec/hlo.md 7`, `spec/isa.md 4.4`; core_v5 has no arithmetic in its DMA.
+//! Facts: `spec/hlo.md 7`, `spec/isa.md 4.4`, `spec/ir.md 2.3, 9.6` (XCG986); core_v5 has no arithmetic in its DMA.
 
 use super::build::{Build, Expander, computation, expand_all};
 use super::rebuild::Rebuild;
@@ -15,6 +15,7 @@ use murre_components::dtype::HloType;
 use murre_components::engine::Target;
 use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, ScatterDims, Shape};
 use murre_components::ids::{CompId, HloId};
+use murre_components::isa::transfer::EMITTED_COMPUTE;
 
 /// The pass.
 pub fn expand_scatter(mut module: ResMut<HloModule>, options: Res<CompileOptions>) {
@@ -39,10 +40,7 @@ pub fn descriptor_combiner(module: &HloModule, inst: HloInst<'_>, target: Target
     let float = matches!(ty, HloType::F32 | HloType::Bf16 | HloType::F16);
     let whole = matches!(ty, HloType::S32 | HloType::U32);
     match monoid(module, by)? {
-        HloOp::Add if float || whole => Some(1),
-        HloOp::Multiply if float || whole => Some(2),
-        HloOp::Maximum if whole => Some(3),
-        HloOp::Minimum if whole => Some(4),
+        HloOp::Add if float || whole => Some(EMITTED_COMPUTE),
         _ => None,
     }
 }

@@ -25,17 +25,17 @@ const MAX_ROW: u64 = 65_536;
 const MAX_ROWS: u64 = 1 << 22;
 
 /// How windows lie in the indexed tensor.
-struct Rows {
+pub(super) struct Rows {
     /// Elements of a contiguous run.
-    run: u64,
+    pub(super) run: u64,
     /// Elements that an offset counts.
-    granule: i64,
+    pub(super) granule: i64,
     /// Offsets of a window's runs from its start, granules.
-    within: Vec<i64>,
+    pub(super) within: Vec<i64>,
 }
 
 /// Dimension numbers that gather and scatter share.
-struct Numbers<'a> {
+pub(super) struct Numbers<'a> {
     /// Operand dimension of each index component.
     map: &'a [i64],
     /// Operand dimensions and index dimensions that run together.
@@ -43,7 +43,7 @@ struct Numbers<'a> {
     index_batch: &'a [i64],
     vector: i64,
     /// Window extents in the operand.
-    window: Vec<u64>,
+    pub(super) window: Vec<u64>,
 }
 
 impl Lower<'_> {
@@ -63,15 +63,20 @@ impl Lower<'_> {
             vector: d.index_vector_dim,
             window: d.slice_sizes.iter().map(|n| (*n).max(0) as u64).collect(),
         };
-        let source = self.in_dram(source, &numbers.window)?;
         let batch = batch_extents(&leaves[1].extents(), d.index_vector_dim);
-        let rows = self.rows(&source, &numbers)?;
         let mut memory = batch.clone();
         memory.extend(&numbers.window);
-        let count = batch.iter().product::<u64>() * rows.within.len() as u64;
-        let target = self.row_home(self.dtype(shape.ty)?, count, rows.run)?;
-        let offsets = self.offsets(leaves[1], &batch, &source, &numbers, &rows, None)?;
-        self.move_rows(NodeKind::GatherRows, 0, target, 0, &source, offsets, count, &rows)?;
+        let target = if self.is_table(source, &batch, &numbers) {
+            self.gather_elements(source, leaves[1], &batch, &numbers)?
+        } else {
+            let source = self.in_dram(source, &numbers.window)?;
+            let rows = self.rows(&source, &numbers)?;
+            let count = batch.iter().product::<u64>() * rows.within.len() as u64;
+            let target = self.row_home(self.dtype(shape.ty)?, count, rows.run)?;
+            let offsets = self.offsets(leaves[1], &batch, &source, &numbers, &rows, None)?;
+            self.move_rows(NodeKind::GatherRows, 0, target, 0, &source, offsets, count, &rows)?;
+            target
+        };
         // Memory order is batch, then window; result order is what offset_dims says.
         let whole = View::whole(target, shape.ty, &memory);
         let skipped = |k: &i64| d.collapsed_slice_dims.contains(k) || d.operand_batching_dims.contains(k);
@@ -238,7 +243,7 @@ impl Lower<'_> {
 
     /// The offset of every row, granules, as one row-major array of batch and runs. `masked`: of a window that is not
     /// wholly inside all ones; else indices are clamped.
-    fn offsets(
+    pub(super) fn offsets(
         &mut self,
         indices: &Leaf,
         batch: &[u64],

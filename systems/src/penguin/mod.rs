@@ -17,6 +17,7 @@ pub mod iota;
 pub mod leaf;
 pub mod lower;
 pub mod lower_hlo;
+pub mod pool_gather;
 pub mod reduce;
 pub mod reinterpret;
 pub mod rolled;

@@ -83,7 +83,8 @@ pub fn alloc_semaphores(world: &mut World) {
                 (sync.wait_mode, sync.wait_sem) = (WAIT_GE, semaphore(c as usize));
                 sync.value = value[p as usize];
             }
-            if edges.awaited[position]
+            // Every DMA block completes with an update, awaited or not (XCG001-003, spec/ir.md 9.6).
+            if (edges.awaited[position] || head.op == Opcode::DmaTrigger)
                 && let Some((_, c)) = channel(head, dma)
             {
                 counts[c] += 1;

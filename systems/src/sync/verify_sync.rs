@@ -263,7 +263,13 @@ pub(crate) mod tests {
                         DescHead { block, hlo: HloId::NONE, src_tag: 0, dst_tag: 0, sem: 0, sem_inc: 0 };
                     let first = rows.desc(DescRow { head, src: DescSrc(side), dst: DescDst(side) });
                     rows.desc(DescRow { head, src: DescSrc(side), dst: DescDst(side) });
-                    dma.block = rows.block(BlockHead { queue: dma.queue, first, count: 2, trigger: id });
+                    dma.block = rows.block(BlockHead {
+                        queue: dma.queue,
+                        first,
+                        count: 2,
+                        trigger: id,
+                        family: DmaFamily::Copy,
+                    });
                 }
                 _ if head.engine == EngineId::All => head.engine = EngineId::Sp,
                 _ => {}

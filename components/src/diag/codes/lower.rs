@@ -34,6 +34,12 @@ codes! {
     DMA_DYNAMIC_AHEAD = "MUR0442", "a copy with a run-time offset cannot have its descriptors built ahead";
     DMA_ADDRESS = "MUR0443", "a DMA address does not fit its field";
     DESCRIBE_COVERAGE = "MUR0444", "descriptors do not cover their copy";
+    DMA_DYNAMIC_FORM = "MUR0470", "a generated DMA has a form that its generator does not take";
+    DMA_FAMILY = "MUR0471", "a copy is of a family that no descriptor of the profile says";
+    BLOCK_FAMILY = "MUR0472", "descriptors of a DMA block are not of the family of its trigger";
+    BLOCK_COMPLETION = "MUR0473", "a DMA block does not complete with exactly one semaphore update";
+    BLOCK_TRIGGER = "MUR0474", "a DMA block is not fired by exactly one trigger";
+    BLOCK_RECORDS = "MUR0475", "the records of a DMA block are not descriptors";
     ENCODE_ADDRESS = "MUR0450", "an operand has no address";
     ENCODE_PATTERN = "MUR0451", "an access pattern does not fit its descriptor";
     ENCODE_UNSUPPORTED = "MUR0452", "this instruction has no record";
