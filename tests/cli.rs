@@ -390,6 +390,26 @@ fn explain_tells_where_run_time_extents_come_from() {
     let out = murre(&["explain", &module, "--shapes", "--json"]);
     let rows: serde_json::Value = serde_json::from_slice(&out.stdout).expect("a JSON value");
     assert!(rows.as_array().is_some_and(|r| r.len() == 4 && r[0]["bound"] == 4), "{rows}");
+    assert!(shown.contains("rebuilt c (concatenate): parts stand behind each other"), "{shown}");
+    // Values of bodies are told with their computation.
+    let module = path(&fixture("dyn_while_carry").join("module.hlo.txt")).to_string();
+    let shown = text(&murre(&["explain", &module, "--shapes"]).stdout);
+    assert!(shown.contains("body/x2 = f32[<=8]{0} add") && shown.contains("given with body/t"), "{shown}");
+}
+
+#[test]
+fn explain_tells_what_has_no_rule_and_the_rest_all_the_same() {
+    let module = "HloModule m\nENTRY e {\n  x = f32[<=4,4] parameter(0)\n  y = f32[<=4,4] negate(x)\n  \
+                  ROOT a = f32[<=4,4] cholesky(y), lower=true\n}\n";
+    let (_dir, module, _) = scratch(module.as_bytes());
+    let out = murre(&["explain", &module, "--shapes"]);
+    let shown = text(&out.stdout);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        shown.contains("y = f32[<=4,4] negate") && shown.contains("refused a, dimension 0: cholesky"),
+        "{shown}"
+    );
+    assert!(text(&out.stderr).contains("MUR0406"), "{}", text(&out.stderr));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 mod dynamic;
 mod support;
 
-use dynamic::{agree, f32s};
+use dynamic::{agree, f32s, s32};
 use murre::components::hlo::HloModule;
 use murre::systems::{CompileOptions, Compiler, Stage};
 use support::Lcg;
@@ -80,41 +80,104 @@ fn changed_programs_are_rewritten_or_refused() {
     assert!(rewritten > 200 && refused > 5, "{rewritten} rewritten, {refused} refused");
 }
 
+/// A random program over `f32[<=bound,width]`: each step gives such an array; loops, branches, updates and masks among
+/// them. The second parameter chooses branches.
+fn chain(rng: &mut Lcg, bound: u64, width: u64) -> String {
+    let shape = format!("f32[<={bound},{width}]");
+    let mut text = format!(
+        "plus {{ a = {shape} parameter(0) ROOT s = {shape} add(a, a) }}
+minus {{ a = {shape} parameter(0) ROOT s = {shape} negate(a) }}
+body {{ t = (s32[], {shape}) parameter(0) i = s32[] get-tuple-element(t), index=0
+  x = {shape} get-tuple-element(t), index=1 one = s32[] constant(1) j = s32[] add(i, one)
+  y = {shape} reverse(x), dimensions={{0}} z = {shape} maximum(x, y) ROOT r = (s32[], {shape}) tuple(j, z) }}
+cond {{ t = (s32[], {shape}) parameter(0) i = s32[] get-tuple-element(t), index=0
+  x = {shape} get-tuple-element(t), index=1 n = s32[] get-dimension-size(x), dimensions={{0}}
+  three = s32[] constant(3) m = s32[] minimum(n, three) ROOT c = pred[] compare(i, m), direction=LT }}
+ENTRY e {{ x0 = {shape} parameter(0) k = s32[] parameter(1) z = f32[] constant(0) low = f32[] constant(-7) high = f32[] constant(9) none = s32[] constant(0)\n"
+    );
+    let steps = 2 + rng.below(5);
+    for k in 0..steps {
+        let (a, b) = (rng.below(k + 1), rng.below(k + 1));
+        let next = k + 1;
+        let line = match rng.below(15) {
+            0 => format!("add(x{a}, x{b})"),
+            1 => format!("maximum(x{a}, x{b})"),
+            2 => format!("reverse(x{a}), dimensions={{0}}"),
+            3 => format!("sort(x{a}), dimensions={{0}}, to_apply=lt"),
+            4 => format!("reverse(x{a}), dimensions={{0,1}}"),
+            5 => format!("subtract(x{a}, x{b})"),
+            6 => format!("clamp(low, x{a}, high)"),
+            7 => {
+                text += &format!("  p{next} = pred[<={bound},{width}] compare(x{a}, x{b}), direction=LT\n");
+                format!("select(p{next}, x{a}, x{b})")
+            }
+            8 => {
+                text += &format!("  r{next} = f32[1,{width}] slice(x{b}), slice={{[0:1], [0:{width}]}}\n");
+                format!("dynamic-update-slice(x{a}, r{next}, k, none)")
+            }
+            9 => format!("conditional(k, x{a}, x{b}), branch_computations={{plus, minus}}"),
+            10 => {
+                text += &format!("  t{next} = (s32[], {shape}) tuple(none, x{a})\n");
+                text += &format!("  w{next} = (s32[], {shape}) while(t{next}), condition=cond, body=body\n");
+                format!("get-tuple-element(w{next}), index=1")
+            }
+            11 => {
+                text += &format!("  h{next} = f32[{width},<={bound}] transpose(x{a}), dimensions={{1,0}}\n");
+                format!("transpose(h{next}), dimensions={{1,0}}")
+            }
+            12 => {
+                let wide = format!("f32[<={},{width}]", bound + 2);
+                text += &format!("  q{next} = {wide} pad(x{a}, low), padding=1_1x0_0\n");
+                format!("slice(q{next}), slice={{[2:{}], [0:{width}]}}", bound + 2)
+            }
+            13 => {
+                text += &format!("  i{next} = f32[<={}] reshape(x{a})\n", bound * width);
+                format!("reshape(i{next})")
+            }
+            _ => format!("negate(x{a})"),
+        };
+        text += &format!("  x{next} = {shape} {line}\n");
+    }
+    let last = format!("x{steps}");
+    text + &format!(
+        "  c = f32[<={},{width}] concatenate({last}, x0), dimensions={{0}}
+  s = f32[{width}] reduce(c, z), dimensions={{0}}, to_apply=add
+  g = f32[{width},{width}] dot({last}, x0), lhs_contracting_dims={{0}}, rhs_contracting_dims={{0}}
+  f = f32[<={}] reshape({last})
+  ROOT r = (f32[<={},{width}], f32[{width}], f32[{width},{width}], f32[<={}]) tuple(c, s, g, f) }}",
+        2 * bound,
+        bound * width,
+        2 * bound,
+        bound * width
+    )
+}
+
 #[test]
 fn random_sizes_through_random_chains() {
-    for seed in 0..12 {
+    for seed in 0..16 {
         let mut rng = Lcg(seed * 7919 + 13);
         let (bound, width) = (2 + rng.below(9), 1 + rng.below(5));
-        let shape = format!("f32[<={bound},{width}]");
-        let mut text = format!("ENTRY e {{ x0 = {shape} parameter(0) z = f32[] constant(0)\n");
-        let steps = 2 + rng.below(5);
-        for k in 0..steps {
-            let (a, b) = (rng.below(k + 1), rng.below(k + 1));
-            let next = k + 1;
-            let line = match rng.below(7) {
-                0 => format!("add(x{a}, x{b})"),
-                1 => format!("maximum(x{a}, x{b})"),
-                2 => format!("reverse(x{a}), dimensions={{0}}"),
-                3 => format!("sort(x{a}), dimensions={{0}}, to_apply=lt"),
-                4 => format!("reverse(x{a}), dimensions={{0,1}}"),
-                5 => format!("subtract(x{a}, x{b})"),
-                _ => format!("negate(x{a})"),
-            };
-            text += &format!("  x{next} = {shape} {line}\n");
-        }
-        let last = format!("x{steps}");
-        text += &format!(
-            "  c = f32[<={},{width}] concatenate({last}, x0), dimensions={{0}}
-  s = f32[{width}] reduce(c, z), dimensions={{0}}, to_apply=add
-  f = f32[<={}] reshape({last})
-  ROOT r = (f32[<={},{width}], f32[{width}], f32[<={}]) tuple(c, s, f) }}",
-            2 * bound,
-            bound * width,
-            2 * bound,
-            bound * width
-        );
-        let vectors: Vec<_> =
-            [0, 1, rng.below(bound + 1), bound].map(|n| vec![f32s(&[n, width], &mut rng)]).to_vec();
+        let text = chain(&mut rng, bound, width);
+        let sizes = [0, 1, rng.below(bound + 1), bound];
+        let vectors = sizes.map(|n| vec![f32s(&[n, width], &mut rng), s32(rng.below(3) as i32)]);
         agree(&text, &vectors);
+    }
+}
+
+#[test]
+fn chains_use_every_step() {
+    let all: String = (0..200).map(|seed| chain(&mut Lcg(seed), 6, 3)).collect();
+    for op in [
+        "clamp",
+        "select",
+        "dynamic-update-slice",
+        "conditional",
+        "while",
+        "transpose",
+        "pad",
+        "reshape",
+        "sort",
+    ] {
+        assert!(all.contains(&format!(" {op}(")), "no {op}");
     }
 }

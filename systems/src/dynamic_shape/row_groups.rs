@@ -137,11 +137,42 @@ pub fn plan(module: &HloModule, c: CompId, rows: &Rows, made: &[bool]) -> Option
             f.fold = Some(fold);
         }
     }
+    drawn_in(module, c, &mut facts);
     if !facts.iter().any(|f| f.grouped) || !settle(module, c, rows, &mut facts) {
         return None;
     }
     let plan = ordered(module, c, &facts, made);
     plan.groups.iter().any(|g| g.tile > 0).then_some(plan)
+}
+
+/// Draws what one group alone reads row by row into it, whatever its own size: then rows that the group does not read are not
+/// computed.
+fn drawn_in(module: &HloModule, c: CompId, facts: &mut [Facts]) {
+    let comp = module.comp(c);
+    let at = |id: HloId| (id.0 - comp.instructions.first) as usize;
+    // By instruction: nobody has been seen to read it, or the one key of its readers, or none.
+    let mut readers: Vec<Option<Option<Key>>> = vec![None; facts.len()];
+    readers[at(comp.root)] = Some(None);
+    for id in comp.instructions.iter().rev() {
+        let f = &mut facts[at(id)];
+        if let Some(Some(key)) = readers[at(id)]
+            && key.0 < id
+            && !f.own
+            && f.fold.is_none()
+            && !f.roles.is_empty()
+        {
+            (f.key, f.grouped) = (Some(key), true);
+        }
+        let f = &facts[at(id)];
+        for (k, o) in module.inst(id).operands().iter().enumerate() {
+            let key = f.key.filter(|_| f.grouped && f.roles.get(k) == Some(&Role::Rows));
+            let seen = &mut readers[at(*o)];
+            *seen = Some(match seen {
+                None => key,
+                Some(before) => before.filter(|k| Some(*k) == key),
+            });
+        }
+    }
 }
 
 /// Takes out of the groups what is seen where it must not be, until stages and members agree. `false`: they do not.
