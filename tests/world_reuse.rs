@@ -64,3 +64,29 @@ fn nothing_of_an_unfinished_run_is_left() {
         assert!(compiler.take().0 == want, "after a run that ended behind {stop_after:?}");
     }
 }
+
+#[test]
+fn small_modules_share_a_world_and_a_large_one_ends_it() {
+    let small = murre::fixtures::synth::module(1, 1, 30);
+    let large = murre::fixtures::synth::module(1, 2, 30_000);
+    let [small, large] =
+        [small, large].map(|t| murre::hlo::read_module(t.as_bytes(), "synth").expect("a module"));
+    let mut compiler = Compiler::new(small.clone(), options(0));
+    let run = |compiler: &mut Compiler| {
+        compiler.run(&Stage::ALL);
+        compiler.take().0.expect("compiles")
+    };
+    let want = run(&mut compiler);
+    let world = compiler.world.id();
+    for _ in 0..20 {
+        compiler.load(small.clone(), options(0));
+        assert!(run(&mut compiler) == want);
+        assert_eq!(compiler.world.id(), world, "a small module is swept");
+    }
+    compiler.load(large, options(0));
+    run(&mut compiler);
+    assert_eq!(compiler.world.id(), world);
+    compiler.load(small, options(0));
+    assert_ne!(compiler.world.id(), world, "sweeping a large module would cost more than a new world");
+    assert!(run(&mut compiler) == want);
+}

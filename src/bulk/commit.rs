@@ -91,6 +91,15 @@ pub fn durable(path: &Path, beside: &Path, bytes: &[u8]) -> std::io::Result<()> 
     done
 }
 
+/// Syncs the folders of files, so that their names are on disk too. Where a folder cannot be synced, as on some systems,
+/// its names are as safe as that system makes them.
+pub fn sync_folders<'p>(files: impl Iterator<Item = &'p Path>) {
+    let folders: std::collections::BTreeSet<&Path> = files.filter_map(Path::parent).collect();
+    for folder in folders {
+        let _ = std::fs::File::open(folder).and_then(|f| f.sync_all());
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

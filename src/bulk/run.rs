@@ -130,6 +130,9 @@ pub fn run(request: &Request, seen: &(dyn Fn(&Row) + Sync)) -> Result<Report, Di
         report.rows.push(row);
     }
     if report.stopped.is_none() {
+        let written = report.rows.iter().filter_map(|r| Some(request.out.join(&r.artifact.as_ref()?.output)));
+        let written: Vec<PathBuf> = written.collect();
+        commit::sync_folders(written.iter().map(PathBuf::as_path));
         let path = request.out.join(manifest::file_name(request.shard));
         let beside = journal.folder().join("manifest.part");
         manifest::write(&path, beside, &report.rows)
