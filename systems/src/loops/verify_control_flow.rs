@@ -74,7 +74,6 @@ fn edges(order: &Order, heads: &[InstHead], args: &[InstArgs]) -> Result<(usize,
         }
         if op.is_structure() || in_group {
             block += (begun || in_group) as usize;
-            begun = false;
         }
         if op.is_structure() {
             label_block[id.index()] = block;

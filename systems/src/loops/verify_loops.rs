@@ -237,7 +237,7 @@ mod tests {
         };
         assert_eq!(run(0, 8, 4, RegId(1)), Ok(()));
         assert_eq!(run(8, 8, 4, RegId(1)), Err("105"));
-        assert_eq!(run(0, 8, 0, RegId(1)), Err("105"));
+        assert_eq!(run(0, 8, 0, RegId(1)), Err("105"), "under MUR0407");
         assert_eq!(run(0, 8, 4, RegId::NONE), Err("137"));
     }
 

@@ -3,10 +3,14 @@
 
 use crate::pass::{Pass, Stage};
 
+pub mod coalesce_moves;
 pub mod color_registers;
 pub mod drop_dead_registers;
 pub mod drop_identity_moves;
 pub mod reg_liveness;
+pub mod register_rules;
+pub mod relieve_pressure;
+pub mod rematerialize;
 pub mod verify_registers;
 
 /// The passes of this stage, in order.
@@ -16,6 +20,12 @@ pub static PASSES: &[Pass] = &[
         drop_dead_registers,
         "Drop register instructions that nothing needs",
         "spec/ir.md 5.8"
+    ),
+    crate::pass!(
+        Stage::Registers,
+        coalesce_moves,
+        "Make one register of two that a move joins; drop repeated constants",
+        "spec/ir.md 5.8, 6"
     ),
     crate::pass!(Stage::Registers, reg_liveness, "Live ranges of registers, loops included", "spec/ir.md 6"),
     crate::pass!(
