@@ -9,10 +9,10 @@ use murre::check::{CheckOptions, FixedCounts, Status, fix_case, fix_scalars};
 use murre::components::dtype::HloType;
 use murre::components::engine::Target;
 use murre::systems::CompileOptions;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 fn cases() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
@@ -31,9 +31,9 @@ fn fixtures_with_constants_give_the_same_bits() {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let Some(dir) = queue.lock().expect("a lock").next() else { return };
+                    let Some(dir) = queue.lock().next() else { return };
                     let report = fix_case(&dir, &options);
-                    let mut total = total.lock().expect("a lock");
+                    let mut total = total.lock();
                     if report.status != Status::Passed {
                         total.1.push(report.text());
                     }
@@ -47,10 +47,10 @@ fn fixtures_with_constants_give_the_same_bits() {
             });
         }
     });
-    let (counts, faults) = total.into_inner().expect("a lock");
+    let (counts, faults) = total.into_inner();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     assert!(counts.scalars.len() >= 20 && counts.runs >= 150, "{counts:?}");
-    assert!(counts.coincide * 2 >= counts.steered, "{counts:?}");
+    assert!(counts.coincide * 10 >= counts.steered * 9, "{counts:?}");
     println!("{counts:?}");
 }
 
@@ -94,7 +94,7 @@ impl Plan {
         let state = format!("(s32[], s32[], s32[], f32[{r},{c}])");
         let _ = write!(
             main,
-            "ENTRY main {{\n  c0 = f32[{r},{c}] parameter(0)\n  s0 = s32[] parameter(1)\n  s1 = s32[] parameter(2)\n  \
+            "ENTRY main {{\n  c0 = f32[{r},{c}] parameter(0)\n  pos0 = s32[] parameter(1)\n  pos1 = s32[] parameter(2)\n  \
              zero = s32[] constant(0)\n  a0 = f32[{c}] parameter(3)\n"
         );
         let (mut cache, mut sum) = ("c0".to_owned(), "a0".to_owned());
@@ -105,7 +105,7 @@ impl Plan {
                     let _ = write!(
                         main,
                         "  d{k} = f32[{rows},{c}] dynamic-slice({cache}, {at}, zero), dynamic_slice_sizes={{{rows},{c}}}\n  \
-                         f{k} = f32[1,{c}] slice(d{k}), slice={{[0:1], [0:{c}]}}\n  g{k} = f32[{c}] reshape(f{k})\n  \
+                         fst{k} = f32[1,{c}] slice(d{k}), slice={{[0:1], [0:{c}]}}\n  g{k} = f32[{c}] reshape(fst{k})\n  \
                          h{k} = f32[{c}] add({sum}, g{k})\n"
                     );
                     sum = format!("h{k}");
@@ -115,9 +115,9 @@ impl Plan {
                     let _ = write!(
                         main,
                         "  b{k} = f32[{rows},{c}] broadcast({sum}), dimensions={{1}}\n  \
-                         u{k} = f32[{r},{c}] dynamic-update-slice({cache}, b{k}, {at}, zero)\n"
+                         upd{k} = f32[{r},{c}] dynamic-update-slice({cache}, b{k}, {at}, zero)\n"
                     );
-                    cache = format!("u{k}");
+                    cache = format!("upd{k}");
                 }
                 Act::Loop { trips, most, scalar } => {
                     let _ = write!(
@@ -136,8 +136,8 @@ impl Plan {
                     );
                     let _ = write!(
                         main,
-                        "  m{k} = s32[] constant({most})\n  n{k} = s32[] minimum(s{trips}, m{k})\n  \
-                         t{k} = {state} tuple(zero, n{k}, s{scalar}, {cache})\n  \
+                        "  m{k} = s32[] constant({most})\n  n{k} = s32[] minimum(pos{trips}, m{k})\n  \
+                         t{k} = {state} tuple(zero, n{k}, pos{scalar}, {cache})\n  \
                          w{k} = {state} while(t{k}), condition=go{k}, body=body{k}\n  \
                          x{k} = f32[{r},{c}] get-tuple-element(w{k}), index=3\n"
                     );
@@ -151,7 +151,7 @@ impl Plan {
 
     /// The start index of act `k`.
     fn index(&self, main: &mut String, k: usize, scalar: u8, plus: i8) -> String {
-        let _ = write!(main, "  k{k} = s32[] constant({plus})\n  i{k} = s32[] add(s{scalar}, k{k})\n");
+        let _ = write!(main, "  k{k} = s32[] constant({plus})\n  i{k} = s32[] add(pos{scalar}, k{k})\n");
         if self.wrap {
             let _ = write!(
                 main,

@@ -15,7 +15,9 @@ use super::{boundary, forms, no_program};
 use crate::array::HostArray;
 use crate::report::{Explanation, Story};
 use crate::sim::{self, SimOptions, SimOutcome};
-use murre_components::diag::{Diagnostic, Severity, codes::sim::SIM_STEPS};
+use murre_components::diag::codes::lower::LOWER_DYNAMIC_SHAPE;
+use murre_components::diag::codes::sim::{SIM_SIZE, SIM_STEPS};
+use murre_components::diag::{Code, Diagnostic, Severity};
 use murre_components::dtype::HloType;
 use murre_components::hlo::{ArrayShape, Attrs, Draft, HloModule, HloOp, Literal};
 use murre_components::ids::{CompId, HloId};
@@ -78,11 +80,11 @@ pub fn fix_scalars(
             }
             dynamic => dynamic,
         };
-        let constant = program_of(compile(with_constants(module, fixed), options.clone()))?;
-        let constant_run = run(&constant, inputs, limit);
+        let constant = program_of(compile(with_constants(module, fixed), options.clone()));
+        let constant = constant.and_then(|p| run(&p, inputs, limit).map(|o| (p, o)));
         counts.runs += 1;
-        match (dynamic, constant_run) {
-            (Ok(a), Ok(b)) => {
+        match (dynamic, constant) {
+            (Ok(a), Ok((constant, b))) => {
                 if let Some(k) =
                     (0..a.outputs.len().max(b.outputs.len())).find(|k| a.outputs.get(*k) != b.outputs.get(*k))
                 {
@@ -92,7 +94,7 @@ pub fn fix_scalars(
                 counts.steered += steered;
                 counts.coincide += coincide;
             }
-            (Err(a), Err(b)) if codes(&a) == codes(&b) => {}
+            (Err(a), Err(b)) if same_fault(&a, &b) => {}
             (Err(a), _) => differs(format!("{what}: as a parameter {}", codes(&a))),
             (_, Err(b)) => differs(format!("{what}: as a constant {}", codes(&b))),
         }
@@ -116,6 +118,12 @@ pub fn fix_scalars(
         }
     }
     Ok(counts)
+}
+
+/// The same codes; or a size out of its bound, which the run finds in a parameter and the compiler in a constant.
+fn same_fault(dynamic: &[Diagnostic], constant: &[Diagnostic]) -> bool {
+    let all = |faults: &[Diagnostic], code: Code| faults.iter().all(|d| d.code.id == code.id);
+    codes(dynamic) == codes(constant) || all(dynamic, &SIM_SIZE) && all(constant, &LOWER_DYNAMIC_SHAPE)
 }
 
 fn codes(faults: &[Diagnostic]) -> String {

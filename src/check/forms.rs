@@ -119,17 +119,29 @@ fn key(program: &Program, record: &Record, held: &[u32]) -> Option<String> {
     let mut held = held.iter().copied();
     let dst = resolved(program, d.dst, &mut held)?;
     let src = resolved(program, d.src, &mut held)?;
+    let nowhere = Addr8::immediate(0).ok()?;
     let plain = DmaDirect {
         priority: 0,
         semaphore: 0,
         increment: 0,
-        src,
-        dst,
+        src: nowhere,
+        dst: nowhere,
         src_bound: BoundRegister::NONE,
         dst_bound: BoundRegister::NONE,
         ..d
     };
-    Some(format!("{plain:?}"))
+    Some(format!("{plain:?} to {} from {}", place(program, dst)?, place(program, src)?))
+}
+
+/// An address with the variable's name: numbers differ when one program has a scalar's variable more.
+fn place(program: &Program, a: Addr8) -> Option<String> {
+    match a.form {
+        Addr8Form::Variable { id, offset } => {
+            let var = program.vars.get(id as usize)?;
+            Some(format!("{} {:?} {} + {offset}", var.name, var.kind, var.bytes))
+        }
+        form => Some(format!("{form:?}")),
+    }
 }
 
 fn resolved(program: &Program, a: Addr8, held: &mut impl Iterator<Item = u32>) -> Option<Addr8> {

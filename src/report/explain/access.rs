@@ -3,7 +3,7 @@
 
 use super::super::names::route;
 use super::super::word::Decoded;
-use super::{AccessStory, Bound, OtherRoute, Symbolic, Term, Way};
+use super::{AccessStory, Bound, Index, OtherRoute, Queue, Symbolic, Term, Way};
 use murre_components::bir::*;
 use murre_components::engine::EngineId;
 use murre_components::hash::SeededSet;
@@ -56,14 +56,15 @@ impl Way<'_> {
         let reason = self.reasons.get(id.index()).copied().filter(|_| dma);
         let step = self.step(position, id, inst);
         let mut story = AccessStory {
-            location: side.map_or("-".into(), |a| self.home(a.head.loc)),
+            home: side.and_then(|a| self.home(a.head.loc)),
             symbolic: None,
             route: dma.then(|| route(inst.head.dge)),
             reason: reason.map(|r| r.text()),
             others: reason.map(|r| others(inst.head.dge, r, self.target.arch())).unwrap_or_default(),
-            queue: queue.map(|q| {
-                let kind = format!("{:?}", q.kind).to_lowercase();
-                format!("{} ({kind}) of {}", inst.dma.queue.0, q.engine.name())
+            queue: queue.map(|q| Queue {
+                number: inst.dma.queue.0,
+                kind: format!("{:?}", q.kind).to_lowercase(),
+                engine: q.engine.name(),
             }),
             records: step.record.into_iter().collect(),
             step,
@@ -113,16 +114,8 @@ impl Way<'_> {
     /// The run-time part of an address, in bytes from the start of the variable, or in elements of an SBUF tile.
     fn symbolic(&self, side: &ApRow) -> Option<Symbolic> {
         let exprs = self.names.exprs?;
-        let term = |e: ExprId, coef: i64| Term {
-            coef,
-            index: self.names.expr(e),
-            value: match exprs.get(e) {
-                Expr::RuntimeInt(r) => {
-                    self.reg(*r).and_then(|r| self.names.hlo(r.from.hlo)).map(str::to_owned)
-                }
-                _ => None,
-            },
-        };
+        let terms =
+            |list: &[(ExprId, i64)]| list.iter().map(|(e, k)| self.term(*e, *k)).collect::<Option<_>>();
         match self.payloads?.0.get(side.dynamic.payload)? {
             Payload::Dynamic(d) => {
                 let bytes = side.head.dtype.bytes() as i64;
@@ -130,16 +123,28 @@ impl Way<'_> {
                 Some(Symbolic {
                     unit: "bytes",
                     constant: (d.c + i64::from(fixed)) * bytes,
-                    terms: d.terms.iter().map(|t| term(t.expr, t.coef * bytes)).collect(),
+                    terms: terms(&d.terms.iter().map(|t| (t.expr, t.coef * bytes)).collect::<Vec<_>>())?,
                     below: Some(u64::from(d.indirect_dim_max_index)),
                 })
             }
             Payload::Symbolic(s) => {
-                let (terms, c) = exprs.as_affine(s.tile)?;
-                let terms = terms.into_iter().map(|(e, k)| term(e, k)).collect();
+                let (list, c) = exprs.as_affine(s.tile)?;
                 let constant = c + i64::from(side.head.offset);
-                Some(Symbolic { unit: "elements", constant, terms, below: None })
+                Some(Symbolic { unit: "elements", constant, terms: terms(&list)?, below: None })
             }
+        }
+    }
+
+    /// A term over a register or an axis; nothing else is left behind the address stage.
+    fn term(&self, e: ExprId, coef: i64) -> Option<Term> {
+        match *self.names.exprs?.get(e) {
+            Expr::RuntimeInt(r) => Some(Term {
+                coef,
+                index: Index::Register { register: r.0, colour: self.colour(r) },
+                value: self.reg(r).and_then(|r| self.names.hlo(r.from.hlo)).map(str::to_owned),
+            }),
+            Expr::AxisIv(axis) => Some(Term { coef, index: Index::Axis { axis: axis.0 }, value: None }),
+            _ => None,
         }
     }
 
@@ -147,14 +152,7 @@ impl Way<'_> {
     pub(super) fn affine(&self, id: ExprId, unit: &'static str) -> Option<Symbolic> {
         let exprs = self.names.exprs.filter(|x| id.is_some() && id.index() < x.len())?;
         let (terms, constant) = exprs.as_affine(id)?;
-        let value = |e: ExprId| match exprs.get(e) {
-            Expr::RuntimeInt(r) => self.reg(*r).and_then(|r| self.names.hlo(r.from.hlo)).map(str::to_owned),
-            _ => None,
-        };
-        let terms = terms
-            .into_iter()
-            .map(|(e, coef)| Term { coef, index: self.names.expr(e), value: value(e) })
-            .collect();
+        let terms = terms.into_iter().map(|(e, k)| self.term(e, k)).collect::<Option<_>>()?;
         Some(Symbolic { unit, constant, terms, below: None })
     }
 

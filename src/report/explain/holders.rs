@@ -89,7 +89,7 @@ impl Way<'_> {
         // An input that the program may overwrite is copied first.
         let own = self.tables.locs.iter().find(|l| l.head.kind == VarKind::Input && l.from.hlo == id);
         let input = own.map(|l| l.from.ordinal);
-        Holder::Memory { location: self.home(source.unwrap_or_default()), input }
+        self.home(source.unwrap_or_default()).map_or(Holder::Registers, |home| Holder::Memory { home, input })
     }
 
     /// Follows other names of a value to where it is made.

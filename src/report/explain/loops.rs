@@ -7,7 +7,7 @@
 //! ```
 
 use super::super::names::comparison;
-use super::{LoopBranch, LoopEngine, LoopStory, Way, is_arithmetic};
+use super::{LoopBranch, LoopEngine, LoopStory, Operand, TripBound, Way};
 use murre_components::bir::*;
 use murre_components::engine::EngineId;
 use murre_components::hash::SeededSet;
@@ -60,7 +60,7 @@ impl Way<'_> {
             step: step.map(|s| s.constant),
             unsigned: axis.head.unsigned != 0,
             max_tripcount: axis.bounds.max_trip,
-            bound_from: self.bound_from(axis),
+            bound: self.trip_bound(axis),
             engines,
             branches: self.branches(axis),
             trips: None,
@@ -96,9 +96,10 @@ impl Way<'_> {
         };
         let rows = self.program_order().filter(|(_, _, i)| ours(i));
         rows.map(|(position, id, inst)| {
+            let register = |r: RegId| Operand::Register { register: r.0, colour: self.colour(r) };
             let right = match inst.args.op0 < 6 {
-                true => (inst.args.imm0 as i32).to_string(),
-                false => self.names.reg(inst.regs.src1),
+                true => Operand::Immediate { value: i64::from(inst.args.imm0 as i32) },
+                false => register(inst.regs.src1),
             };
             let target = self.layout.and_then(|l| {
                 let row = l.target.get(inst.args.aux as usize).copied()?;
@@ -108,11 +109,9 @@ impl Way<'_> {
                 engine: inst.head.engine.name(),
                 position,
                 record: self.record(id),
-                condition: format!(
-                    "{} {} {right}",
-                    self.names.reg(inst.regs.src0),
-                    comparison(inst.args.op0)
-                ),
+                left: register(inst.regs.src0),
+                comparison: comparison(inst.args.op0),
+                right,
                 target,
                 back: inst.args.aux == axis.head.begin.0,
             }
@@ -121,29 +120,20 @@ impl Way<'_> {
     }
 
     /// What `max_tripcount` rests on (D5): the proved range of the register in the limit.
-    fn bound_from(&self, axis: &AxisRow) -> String {
+    fn trip_bound(&self, axis: &AxisRow) -> TripBound {
         if axis.head.kind == LoopKind::DoWhile {
-            return "a condition of any kind: nothing bounds the trips".into();
+            return TripBound::Condition;
         }
-        let Some(exprs) = self.names.exprs.filter(|x| axis.bounds.ub.index() < x.len()) else {
-            return "no limit".into();
-        };
-        let register = exprs.as_affine(axis.bounds.ub).and_then(|(terms, _)| terms.first().map(|t| t.0));
-        let register = register.and_then(|e| match exprs.get(e) {
-            Expr::RuntimeInt(r) => Some(*r),
-            _ => None,
-        });
-        let Some(register) = register else { return "constants".into() };
-        let Some(row) = self.reg(register) else { return "no register".into() };
-        let name = self.names.hlo(row.from.hlo).unwrap_or("the limit");
-        let (lo, hi) = (row.bounds.lo, row.bounds.hi);
-        if hi >= i64::from(i32::MAX) {
-            return format!("nothing but its type bounds {name}, up to {hi}");
+        let exprs = self.names.exprs.filter(|x| axis.bounds.ub.index() < x.len());
+        let term = exprs.and_then(|x| x.as_affine(axis.bounds.ub)?.0.first().map(|t| x.get(t.0)));
+        let Some(Expr::RuntimeInt(register)) = term else { return TripBound::Constant };
+        let Some(row) = self.reg(*register) else { return TripBound::Constant };
+        TripBound::Range {
+            register: register.0,
+            value: self.names.hlo(row.from.hlo).map(str::to_owned),
+            low: row.bounds.lo,
+            high: row.bounds.hi,
+            by_type: row.bounds.hi >= i64::from(i32::MAX) - 1,
         }
-        let clones = self.clones(&[register]);
-        let writer =
-            self.program_order().filter(|(_, _, i)| is_arithmetic(i) && clones.contains(&i.regs.dst));
-        let writer = writer.map(|(_, id, i)| format!(", computed by %{} {}", id.0, i.head.op.name())).next();
-        format!("{name} is proved to be in {lo}..={hi}{}", writer.unwrap_or_default())
     }
 }

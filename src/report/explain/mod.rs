@@ -31,6 +31,7 @@ use murre_components::penguin::{
     DynamicCopies, NodeHead, NodeKind, NodeOperand, NodeOperands, NodeScalars, OperandPool,
 };
 use murre_components::program::Program;
+use murre_systems::dynamic_shape::story::ShapeStory;
 use murre_systems::encode::RecordLayout;
 use murre_systems::route::{RouteReason, RouteReasons};
 use murre_systems::{CompileOptions, CompileOutcome};
@@ -58,6 +59,7 @@ impl Explanation {
             copies: world.get_resource::<DynamicCopies>(),
             reasons: world.get_resource::<RouteReasons>().map_or(&[], |r| &r.0),
             layout: world.get_resource::<RecordLayout>(),
+            shapes: world.get_resource::<ShapeStory>(),
             target: world.get_resource::<CompileOptions>().map_or(Target::Trn2, |o| o.target),
             program: outcome.program.as_ref(),
         };
@@ -90,6 +92,8 @@ struct Way<'a> {
     /// Why each DMA went its route, by instruction.
     reasons: &'a [RouteReason],
     layout: Option<&'a RecordLayout>,
+    /// Where the sizes of bounded dynamic dimensions come from.
+    shapes: Option<&'a ShapeStory>,
     target: Target,
     program: Option<&'a Program>,
 }
@@ -119,7 +123,8 @@ impl Way<'_> {
                 was.shape(),
                 was.op.name()
             );
-            return Diagnostic::error(&CLI_VALUE, what).from_source(was.source()).help(scalars);
+            let help = format!("{scalars}{}", self.sizes(name));
+            return Diagnostic::error(&CLI_VALUE, what).from_source(was.source()).help(help);
         }
         let names = self.source.insts().chain(self.module.insts()).map(|i| i.name());
         let near = nearest(name, names);
@@ -135,7 +140,8 @@ impl Way<'_> {
         let homes: Vec<String> = (0..self.tables.locs.len())
             .map(LocId::new)
             .filter(|l| self.tables.locs[l.index()].from.hlo == value.id)
-            .map(|l| self.home(l))
+            .filter_map(|l| self.home(l))
+            .map(|h| h.text())
             .collect();
         let lives = match homes.is_empty() {
             true => {
@@ -143,6 +149,7 @@ impl Way<'_> {
             }
             false => format!("it lives in {}", homes.join(", ")),
         };
+        let lives = format!("{lives}{}", self.sizes(value.name()));
         let what = format!(
             "'{}' is {} {}: no address and no trip count depends on it",
             value.name(),
@@ -152,18 +159,31 @@ impl Way<'_> {
         Diagnostic::error(&CLI_NO_SCALAR, what).from_source(value.source()).help(lives)
     }
 
-    /// A location with its size and its address.
-    fn home(&self, id: LocId) -> String {
-        let Some(loc) = self.tables.locs.get(id.index()) else { return "-".into() };
-        let (head, at) = (loc.head, loc.place.address);
-        let place = match head.space {
-            Space::Dram => format!("variable {at}"),
-            Space::Sbuf => format!("byte {at:#x} of {} partitions", head.partitions),
-            Space::Psum => format!("bank {} of {} partitions", at / 2048, head.partitions),
-        };
-        let place = if at == u32::MAX { "no place".into() } else { place };
-        let each = if head.space == Space::Dram { "" } else { " a partition" };
-        format!("{} ({:?}, {place}, {} bytes{each})", self.names.loc(id), head.kind, head.part_bytes())
+    /// The values behind the run-time extents of an array: those can be explained.
+    fn sizes(&self, name: &str) -> String {
+        let rows = self.shapes.iter().flat_map(|s| &s.0).filter(|d| d.instruction == name);
+        rows.map(|d| {
+            format!("; the size of its dimension {}, at most {}, is {}", d.dimension, d.bound, d.size)
+        })
+        .collect()
+    }
+
+    /// A location and where it was put.
+    fn home(&self, id: LocId) -> Option<Home> {
+        let loc = self.tables.locs.get(id.index()).filter(|_| id.is_some())?;
+        Some(Home {
+            name: self.names.loc(id),
+            location: id.0,
+            space: match loc.head.space {
+                Space::Dram => "dram",
+                Space::Sbuf => "sbuf",
+                Space::Psum => "psum",
+            },
+            kind: format!("{:?}", loc.head.kind).to_lowercase(),
+            partitions: loc.head.partitions,
+            bytes: loc.head.part_bytes(),
+            address: (loc.place.address != u32::MAX).then_some(loc.place.address),
+        })
     }
 
     /// Live instructions in program order with their positions.

@@ -52,13 +52,32 @@ pub struct Story {
     pub simulated: bool,
 }
 
+/// A memory location and where it was put.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Home {
+    /// As the tables are printed: `dram3(x)`.
+    pub name: String,
+    /// Its row.
+    pub location: u32,
+    /// `dram`, `sbuf` or `psum`.
+    pub space: &'static str,
+    /// What a DRAM location is for.
+    pub kind: String,
+    /// Partitions, from partition 0; 1 in DRAM.
+    pub partitions: u32,
+    /// Bytes of a partition; in DRAM of the whole.
+    pub bytes: u64,
+    /// DRAM: variable. SBUF: byte of each partition. PSUM: bank * 2048 + byte. None before placement.
+    pub address: Option<u32>,
+}
+
 /// Where the value lives between its definition and its uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[allow(missing_docs)]
 pub enum Holder {
     /// Read from DRAM into registers: an input, or what the program wrote there.
-    Memory { location: String, input: Option<u32> },
+    Memory { home: Home, input: Option<u32> },
     /// Computed by register arithmetic.
     Registers,
     /// Leaf `leaf` of the carry of a loop, in a register that each trip replaces.
@@ -197,12 +216,30 @@ pub struct Symbolic {
     pub below: Option<u64>,
 }
 
+/// What a term counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Index {
+    Register {
+        register: u32,
+        colour: Option<u8>,
+    },
+    Axis {
+        axis: u32,
+    },
+    /// The element of a vector of offsets, one a row.
+    Row {
+        location: u32,
+    },
+}
+
 /// A term of an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[allow(missing_docs)]
 pub struct Term {
     pub coef: i64,
-    pub index: String,
+    pub index: Index,
     /// The HLO value that the index serves.
     pub value: Option<String>,
 }
@@ -214,6 +251,15 @@ pub struct OtherRoute {
     pub route: &'static str,
     pub eligible: bool,
     pub why_not: &'static str,
+}
+
+/// The queue of a DMA.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Queue {
+    pub number: u32,
+    pub kind: String,
+    pub engine: &'static str,
 }
 
 /// The bound of an access with an offset in a register.
@@ -244,12 +290,12 @@ pub struct Place {
 pub struct AccessStory {
     pub step: Step,
     /// The location behind the run-time address.
-    pub location: String,
+    pub home: Option<Home>,
     pub symbolic: Option<Symbolic>,
     pub route: Option<&'static str>,
     pub reason: Option<&'static str>,
     pub others: Vec<OtherRoute>,
-    pub queue: Option<String>,
+    pub queue: Option<Queue>,
     /// Stream and records of it; a second one is the 0xDA extension.
     pub records: Vec<u32>,
     pub bound: Option<Bound>,
@@ -283,12 +329,34 @@ pub struct LoopStory {
     pub step: Option<i64>,
     pub unsigned: bool,
     pub max_tripcount: u64,
-    pub bound_from: String,
+    pub bound: TripBound,
     /// Counter and limit on each engine.
     pub engines: Vec<LoopEngine>,
     pub branches: Vec<LoopBranch>,
     /// Trips in a run, all entries together, and the counter's values before each step.
     pub trips: Option<u64>,
+}
+
+/// What `max_tripcount` rests on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum TripBound {
+    /// Nothing: the loop runs on a condition of any kind.
+    Condition,
+    /// The limit is a constant.
+    Constant,
+    /// The proved range of the register in the limit; `by_type` when that is all its type can hold.
+    Range { register: u32, value: Option<String>, low: i64, high: i64, by_type: bool },
+}
+
+/// A side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Operand {
+    Register { register: u32, colour: Option<u8> },
+    Immediate { value: i64 },
 }
 
 /// A loop on one engine.
@@ -315,7 +383,10 @@ pub struct LoopBranch {
     pub engine: &'static str,
     pub position: usize,
     pub record: Option<u32>,
-    pub condition: String,
+    pub left: Operand,
+    /// `<`, `>=` and so on.
+    pub comparison: &'static str,
+    pub right: Operand,
     pub target: Option<u32>,
     pub back: bool,
 }

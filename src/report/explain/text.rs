@@ -2,7 +2,8 @@
 //! engine that steers an access, or for the first; the others are named. Values of a run stand at the right.
 
 use super::{
-    AccessStory, Explanation, Holder, LoopStory, Place, ScalarRow, Step, Story, Symbolic, Values, Why,
+    AccessStory, Explanation, Holder, Home, Index, LoopStory, Operand, Place, Queue, ScalarRow, Step, Story,
+    Symbolic, TripBound, Values, Why,
 };
 use serde_json::{Value, json};
 
@@ -104,13 +105,50 @@ fn page(story: &Story) -> String {
 
 fn holder(holder: &Holder) -> String {
     match holder {
-        Holder::Memory { location, input: Some(k) } => format!("input {k}, read from {location}"),
-        Holder::Memory { location, input: None } => format!("read from {location}"),
+        Holder::Memory { home, input: Some(k) } => format!("input {k}, read from {}", home.text()),
+        Holder::Memory { home, input: None } => format!("read from {}", home.text()),
         Holder::Registers => "computed in registers".into(),
         Holder::LoopCarried { r#while, leaf } => {
             format!("leaf {leaf} of what {} carries, in a register", r#while)
         }
         Holder::Vector { elements } => format!("a vector of {elements} offsets on chip"),
+    }
+}
+
+impl Home {
+    /// `dram3(x) (input, variable 0, 64 bytes)`.
+    pub fn text(&self) -> String {
+        let place = match (self.address, self.space) {
+            (None, _) => "no place".into(),
+            (Some(at), "dram") => format!("variable {at}"),
+            (Some(at), "psum") => format!("bank {} of {} partitions", at / 2048, self.partitions),
+            (Some(at), _) => format!("byte {at:#x} of {} partitions", self.partitions),
+        };
+        let each = if self.space == "dram" { "" } else { " each" };
+        format!("{} ({}, {place}, {} bytes{each})", self.name, self.kind, self.bytes)
+    }
+}
+
+fn colour(register: u32, colour: Option<u8>) -> String {
+    colour.map_or(format!("%r{register}"), |c| format!("%r{register}:r{c}"))
+}
+
+fn operand(o: &Operand) -> String {
+    match *o {
+        Operand::Register { register, colour: c } => colour(register, c),
+        Operand::Immediate { value } => value.to_string(),
+    }
+}
+
+fn trip_bound(b: &TripBound) -> String {
+    match b {
+        TripBound::Condition => "a condition of any kind: nothing bounds the trips".into(),
+        TripBound::Constant => "constants".into(),
+        TripBound::Range { register, value, low, high, by_type } => {
+            let name = value.as_deref().unwrap_or("the limit");
+            let only = if *by_type { ", which is all that its type can hold" } else { "" };
+            format!("%r{register} ({name}) is proved to be in {low}..={high}{only}")
+        }
     }
 }
 
@@ -180,7 +218,12 @@ fn symbolic(s: &Symbolic) -> String {
         .iter()
         .map(|t| {
             let value = t.value.as_ref().map_or(String::new(), |v| format!(" ({v})"));
-            if t.coef == 1 { format!("{}{value}", t.index) } else { format!("{}*{}{value}", t.coef, t.index) }
+            let index = match t.index {
+                Index::Register { register, colour: c } => colour(register, c),
+                Index::Axis { axis } => format!("i{axis}"),
+                Index::Row { location } => format!("offset of the row in sbuf{location}"),
+            };
+            if t.coef == 1 { format!("{index}{value}") } else { format!("{}*{index}{value}", t.coef) }
         })
         .collect();
     if s.constant != 0 || parts.is_empty() {
@@ -202,7 +245,9 @@ fn access_text(access: &AccessStory) -> String {
     let serves = step.serves.as_ref().map_or(String::new(), |h| format!("   // {h}"));
     let mut out = format!("  @{:<5} {}{serves}\n", step.position, step.text);
     let mut row = |name: &str, what: String| out += &format!("    {name:<9}{what}\n");
-    row("memory", access.location.clone());
+    if let Some(home) = &access.home {
+        row("memory", home.text());
+    }
     if let Some(s) = &access.symbolic {
         let below = s.below.map_or(String::new(), |b| format!(", index below {b}"));
         row("address", format!("{} {}{below}", symbolic(s), s.unit));
@@ -215,7 +260,8 @@ fn access_text(access: &AccessStory) -> String {
         row("", format!("not {}: {}", other.route, other.why_not));
     }
     if let Some(queue) = &access.queue {
-        row("queue", format!("{queue}, issued by {}", step.engine));
+        let Queue { number, kind, engine } = queue;
+        row("queue", format!("{number} ({kind}) of {engine}, issued by {}", step.engine));
     }
     if let Some(first) = access.records.first() {
         let with = access.records.get(1).map_or(String::new(), |x| format!(" with its extension {x}"));
@@ -255,7 +301,7 @@ fn loop_text(l: &LoopStory) -> String {
     if let (Some(lower), Some(upper), Some(step)) = (l.lower, &l.upper, l.step) {
         row("bounds", format!("{lower} up to {}, step {step}", symbolic(upper)));
     }
-    row("at most", format!("{} trips: {}", l.max_tripcount, l.bound_from));
+    row("at most", format!("{} trips: {}", l.max_tripcount, trip_bound(&l.bound)));
     for e in &l.engines {
         let reg = |id: Option<u32>, colour: Option<u8>| match (id, colour) {
             (Some(id), Some(c)) => format!("%r{id} in r{c}"),
@@ -272,11 +318,13 @@ fn loop_text(l: &LoopStory) -> String {
         row(
             "branch",
             format!(
-                "@{} {} record {}: if {} go to record {}, {way}",
+                "@{} {} record {}: if {} {} {} go to record {}, {way}",
                 b.position,
                 b.engine,
                 number(b.record),
-                b.condition,
+                operand(&b.left),
+                b.comparison,
+                operand(&b.right),
                 number(b.target)
             ),
         );

@@ -2,7 +2,7 @@
 //! Out: the instructions between it and the 0xDA records that use it, and those accesses; nothing when no offset depends
 //! on it. The instructions are those that lie both behind the value and in front of the offsets.
 
-use super::{AccessStory, Holder, Step, Story, Symbolic, Term, Way, Why};
+use super::{AccessStory, Holder, Index, Step, Story, Symbolic, Term, Way, Why};
 use murre_components::bir::*;
 use murre_components::hash::{SeededSet, seeded_set};
 use murre_components::ids::*;
@@ -100,11 +100,10 @@ impl Way<'_> {
         story.step.watched.clear();
         if let Some((side, d)) = side.and_then(|a| Some((a, info(a)?))) {
             let bytes = side.head.dtype.bytes() as i64;
-            let index = self.tables.aps.get(offsets.index());
-            let index = index.map_or("-".into(), |a| self.names.loc(a.head.loc));
+            let location = self.tables.aps.get(offsets.index()).map_or(u32::MAX, |a| a.head.loc.0);
             let terms = d.terms.iter().map(|t| Term {
                 coef: t.coef * bytes,
-                index: format!("{index}[row]"),
+                index: Index::Row { location },
                 value: None,
             });
             story.symbolic = Some(Symbolic {
