@@ -6,6 +6,7 @@ pub mod artifact;
 pub mod check;
 pub mod eval;
 pub mod hlo;
+pub mod lab;
 pub mod report;
 pub mod sim;
 

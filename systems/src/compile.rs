@@ -46,6 +46,7 @@ impl Compiler {
         world.init_resource::<ConstPool>();
         world.init_resource::<Order>();
         world.init_resource::<Blocks>();
+        crate::encode::init(&mut world);
         Compiler { world }
     }
 

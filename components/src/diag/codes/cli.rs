@@ -8,4 +8,6 @@ codes! {
     CLI_VALUE = "MUR0903", "the module has no such value";
     CLI_WORD = "MUR0904", "not the hexadecimal digits of a word or a record";
     CLI_CASE = "MUR0905", "a case has no module";
+    LAB_BYTES = "MUR0920", "two settings of the lab gave different bytes";
+    LAB_CELL = "MUR0921", "a measurement of the lab failed";
 }
