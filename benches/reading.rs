@@ -1,12 +1,11 @@
 //! Executed instructions of the reader and the verifier on generated modules, counted by callgrind. In: a module of `n`
-//! instructions as text or proto. Out: counts, each with a limit; two sizes show whether the cost stays linear.
+//! instructions as text or proto. Out: counts, which `scripts/budgets` holds to the committed ones; two
+//! sizes show whether the cost stays linear.
 
 mod modules;
 
 use bytes::Bytes;
-use iai_callgrind::{
-    Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
-};
+use iai_callgrind::{library_benchmark, library_benchmark_group, main};
 use modules::{proto_of, straight_line};
 use murre::components::hlo::HloModule;
 use std::hint::black_box;
@@ -23,30 +22,23 @@ fn bytes_of(n: usize) -> Bytes {
     Bytes::from(proto_of(&module_of(n)))
 }
 
-/// At most `instructions`; a bench without a limit would not fail.
-fn limit(instructions: u64) -> LibraryBenchmarkConfig {
-    let mut config = LibraryBenchmarkConfig::default();
-    config.tool(Callgrind::default().hard_limits([(EventKind::Ir, instructions)]));
-    config
-}
-
 #[library_benchmark]
-#[bench::text_1k(args = (1_000), setup = text_of, config = limit(3_202_000))]
-#[bench::text_100k(args = (100_000), setup = text_of, config = limit(317_437_000))]
-#[bench::proto_1k(args = (1_000), setup = bytes_of, config = limit(2_790_000))]
-#[bench::proto_100k(args = (100_000), setup = bytes_of, config = limit(271_674_000))]
+#[bench::text_1k(args = (1_000), setup = text_of)]
+#[bench::text_100k(args = (100_000), setup = text_of)]
+#[bench::proto_1k(args = (1_000), setup = bytes_of)]
+#[bench::proto_100k(args = (100_000), setup = bytes_of)]
 fn read(input: Bytes) -> usize {
     black_box(murre::hlo::read_shared(&input, "generated").map_or(0, |m| m.len()))
 }
 
 #[library_benchmark]
-#[bench::verify_100k(args = (100_000), setup = module_of, config = limit(48_838_000))]
+#[bench::verify_100k(args = (100_000), setup = module_of)]
 fn verify(module: HloModule) -> usize {
     black_box(murre::hlo::verify(&module).len())
 }
 
 #[library_benchmark]
-#[bench::print_10k(args = (10_000), setup = module_of, config = limit(29_136_000))]
+#[bench::print_10k(args = (10_000), setup = module_of)]
 fn print(module: HloModule) -> usize {
     black_box(murre::hlo::print_module(&module).len())
 }

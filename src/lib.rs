@@ -8,6 +8,7 @@ pub mod check;
 pub mod eval;
 pub mod fixtures;
 pub mod hlo;
+pub mod lab;
 pub mod report;
 pub mod sim;
 

@@ -119,3 +119,25 @@ fn a_check_can_be_disturbed() {
         .expect("the program runs");
     assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
 }
+
+#[test]
+fn the_lab_measures_every_setting_and_finds_one_artifact() {
+    let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/dus_kv_write/module.hlo.txt");
+    let out = Command::new(env!("CARGO_BIN_EXE_murre"))
+        .args(["schedule-lab", "--json", "--threads", "1,3", "--batch-rows", "2,64", "--runs", "2"])
+        .arg(module)
+        .output()
+        .expect("the program runs");
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let value: serde_json::Value = serde_json::from_slice(&out.stdout).expect("a JSON value");
+    let cells = value["cells"].as_array().expect("cells");
+    assert_eq!(cells.len(), 8);
+    assert!(
+        cells
+            .iter()
+            .all(|c| c["digest"] == cells[0]["digest"] && c["us"].as_array().is_some_and(|u| u.len() == 2))
+    );
+    let number = |key: &str| value[key].as_f64().expect("a number");
+    assert!(number("critical_path_us") > 0.0 && number("critical_path_us") <= number("total_us") * 1.0001);
+    assert!(number("parallelism") >= 1.0);
+}

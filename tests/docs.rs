@@ -101,8 +101,10 @@ fn commands_of_the_readme_exist() {
     // Commands stand in code: behind a backquote or a prompt.
     for start in ["`murre ", "$ murre "] {
         for (at, _) in readme.match_indices(start) {
-            let word: String =
-                readme[at + start.len()..].chars().take_while(|c| c.is_ascii_lowercase()).collect();
+            let word: String = readme[at + start.len()..]
+                .chars()
+                .take_while(|c| c.is_ascii_lowercase() || *c == '-')
+                .collect();
             let out =
                 Command::new(env!("CARGO_BIN_EXE_murre")).args([&word, "--help"]).output().expect("starts");
             assert!(out.status.success(), "the README names the command '{word}'");

@@ -18,6 +18,7 @@ mod input;
 mod passes;
 mod print;
 mod run;
+mod schedule_lab;
 
 use clap::{Parser, Subcommand};
 use console::Console;
@@ -72,6 +73,8 @@ enum Command {
     Decode(decode::Args),
     /// List the passes
     Passes(passes::Args),
+    /// Measure executors, thread counts and batch sizes, and compare the bytes
+    ScheduleLab(schedule_lab::Args),
     /// Follow a control scalar from HLO to address bits
     Explain(explain::Args),
     /// Show what each pass made of an instruction, a register, a location, ...
@@ -100,6 +103,7 @@ pub fn main() -> ExitCode {
         Command::Disasm(args) => disasm::run(args, &console),
         Command::Decode(args) => decode::run(args, &console),
         Command::Passes(args) => passes::run(args, &console),
+        Command::ScheduleLab(args) => schedule_lab::run(args, &console),
         Command::Explain(args) => explain::run(args, &console),
         Command::History(args) => history::run(args, &console),
         Command::Errors(args) => errors::run(args, &console),

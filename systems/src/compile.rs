@@ -105,6 +105,7 @@ impl Compiler {
         world.init_resource::<ConstPool>();
         world.init_resource::<Order>();
         world.init_resource::<Blocks>();
+        crate::encode::init(world);
     }
 
     /// Runs `stages` as one schedule, which is built the first time.

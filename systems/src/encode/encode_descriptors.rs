@@ -47,7 +47,7 @@ pub fn encode_descriptors(
     descs: Query<(&DescHead, &DescSrc, &DescDst)>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
-    mut commands: Commands,
+    mut result: ResMut<DescriptorRecords>,
 ) {
     let (heads, srcs, dsts) = columns!(descs);
     let mut records = Vec::with_capacity(heads.len());
@@ -64,5 +64,5 @@ pub fn encode_descriptors(
             }
         }
     }
-    commands.insert_resource(DescriptorRecords(records));
+    result.0 = records;
 }

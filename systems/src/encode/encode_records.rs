@@ -174,7 +174,7 @@ pub fn encode_records(
     layout: Res<RecordLayout>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
-    mut commands: Commands,
+    mut result: ResMut<Encoded>,
 ) {
     let (heads, operands, args, regfields, from, dma, sync) = columns!(insts);
     let (ap, patterns, dynamics, words) = columns!(aps);
@@ -236,5 +236,5 @@ pub fn encode_records(
             sink.push(blame(fault.code, message, &module, from[row].hlo, id).expected(fault.expected));
         }
     }
-    commands.insert_resource(encoded);
+    *result = encoded;
 }

@@ -46,7 +46,7 @@ pub fn layout_records(
     order: Res<Order>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
-    mut commands: Commands,
+    mut result: ResMut<RecordLayout>,
 ) {
     let (heads, operands, args, from) = columns!(insts);
     let dynamics = columns!(aps);
@@ -104,5 +104,5 @@ pub fn layout_records(
         out.index[row] = out.counts[stream];
         out.counts[stream] += weight;
     }
-    commands.insert_resource(out);
+    *result = out;
 }

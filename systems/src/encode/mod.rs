@@ -2,6 +2,7 @@
 //! (`spec/isa.md`, `spec/isa_compute.md 12`, `spec/decisions.md D6..D10`).
 
 use crate::pass::{Pass, Stage};
+use bevy_ecs::prelude::World;
 
 pub mod assemble_program;
 pub mod compute_record;
@@ -18,6 +19,14 @@ pub mod verify_transfers;
 
 pub use encode_records::Encoded;
 pub use layout_records::RecordLayout;
+
+/// The results of this stage's passes, empty. They are there from the beginning, so that passes write them in place and
+/// those without a conflict can run side by side.
+pub fn init(world: &mut World) {
+    world.init_resource::<RecordLayout>();
+    world.init_resource::<Encoded>();
+    world.init_resource::<encode_descriptors::DescriptorRecords>();
+}
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[

@@ -18,4 +18,6 @@ codes! {
     BULK_BUSY = "MUR0913", "another run is writing there";
     BULK_DIFFERS = "MUR0914", "a stored program differs from a compilation";
     BULK_FAIL_FAST = "MUR0915", "a bulk run ended with the first failure";
+    LAB_BYTES = "MUR0920", "two settings of the lab gave different bytes";
+    LAB_CELL = "MUR0921", "a measurement of the lab failed";
 }
