@@ -9,7 +9,7 @@ use murre_components::diag::{Diagnostic, Severity, codes::cli::CLI_CASE, codes::
 use murre_components::engine::Target;
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
-use murre_systems::{CompileOptions, compile};
+use murre_systems::{CompileOptions, DgeRoute, compile};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -24,6 +24,8 @@ pub struct CheckOptions {
     pub interleave: Option<u64>,
     /// Bytes of an SBUF partition to use, the target's own number when `None`.
     pub sbuf_limit: Option<u32>,
+    /// Generator to take where both can.
+    pub dge_route: DgeRoute,
 }
 
 /// How a case came out.
@@ -146,7 +148,7 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
         }
         for &target in &options.targets {
             let context = format!("{form} {}", target.name());
-            match bytes_of(module.clone(), target, options.sbuf_limit) {
+            match bytes_of(module.clone(), target, options) {
                 Err(faults) => report.faults(&context, &faults),
                 Ok(bytes) => {
                     if ran.iter().any(|(t, b)| *t == target && *b == bytes) {
@@ -165,8 +167,9 @@ fn check(dir: &Path, options: &CheckOptions, report: &mut CaseReport) -> Result<
 }
 
 /// The artifact's bytes; compiled with every check on.
-fn bytes_of(module: HloModule, target: Target, sbuf_limit: Option<u32>) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let options = CompileOptions { target, sbuf_limit, verify: true, ..CompileOptions::default() };
+fn bytes_of(module: HloModule, target: Target, o: &CheckOptions) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let (sbuf_limit, dge_route) = (o.sbuf_limit, o.dge_route);
+    let options = CompileOptions { target, sbuf_limit, dge_route, verify: true, ..CompileOptions::default() };
     let outcome = compile(module, options);
     match outcome.program {
         Some(program) => Ok(artifact::write(&program)),
@@ -225,7 +228,13 @@ mod tests {
     use super::*;
 
     fn options() -> CheckOptions {
-        CheckOptions { eval: true, targets: vec![Target::Trn2], interleave: None, sbuf_limit: None }
+        CheckOptions {
+            eval: true,
+            targets: vec![Target::Trn2],
+            interleave: None,
+            sbuf_limit: None,
+            dge_route: DgeRoute::Auto,
+        }
     }
 
     #[test]

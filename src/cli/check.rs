@@ -6,6 +6,7 @@ use super::console::Console;
 use super::{Exit, Outcome, input};
 use murre::check::{CaseReport, CheckOptions, Status, check_case};
 use murre::components::engine::Target;
+use murre::systems::DgeRoute;
 use parking_lot::Mutex;
 use serde_json::json;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ pub struct Args {
     #[arg(required = true, value_name = "CASE")]
     cases: Vec<PathBuf>,
     /// Compute with the evaluator instead of compiling and simulating
-    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes"])]
+    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes", "dge_route"])]
     eval: bool,
     /// Generations to compile for: repeatable, or a comma list
     #[arg(long = "target", value_name = "TARGET", default_value = "trn2", value_delimiter = ',', value_parser = input::target_parser())]
@@ -29,6 +30,9 @@ pub struct Args {
     /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
     #[arg(long, value_name = "N")]
     sbuf_bytes: Option<u32>,
+    /// Generator to take where both can
+    #[arg(long, value_name = "ROUTE", default_value = "auto", value_parser = super::compile::dge_route())]
+    dge_route: DgeRoute,
     /// Cases at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: u16,
@@ -42,6 +46,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         targets: args.targets.clone(),
         interleave: args.interleave,
         sbuf_limit: args.sbuf_bytes,
+        dge_route: args.dge_route,
     };
     let bar = console.progress(args.cases.len() as u64);
     let line = |report: &CaseReport| {

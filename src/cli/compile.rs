@@ -15,7 +15,8 @@ use murre::components::program::Program;
 use murre::report::{Timeline, dump, estimate_json, estimate_text, summary};
 use murre::systems::compile::set_threads;
 use murre::systems::{
-    CompileOptions, CompileOutcome, Compiler, DgeLevels, EstimateOptions, ExecutorChoice, Stage, passes,
+    CompileOptions, CompileOutcome, Compiler, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice, Stage,
+    passes,
 };
 use std::path::PathBuf;
 
@@ -40,9 +41,15 @@ pub struct Steering {
     /// Executor of the passes; the bytes do not depend on it
     #[arg(long, value_enum)]
     executor: Option<Executor>,
-    /// Kinds of DMA that the descriptor generators may build: a comma list, or "none"
-    #[arg(long, value_name = "LIST", value_parser = dge_levels)]
+    /// Kinds of DMA that the descriptor generators may build: a comma list of names or ordinals, "all" or "none"
+    #[arg(long, value_name = "LIST", alias = "internal-enable-dge-levels", value_parser = DgeLevels::parse, long_help = dge_levels_help())]
     dge_levels: Option<DgeLevels>,
+    /// Generator to take where both can: "auto" takes software, "hw" hardware (offsets in registers and static copies; from trn2 on)
+    #[arg(long, value_name = "ROUTE", default_value = "auto", value_parser = dge_route())]
+    dge_route: DgeRoute,
+    /// Bytes of each SBUF partition for the software generator's descriptors, a multiple of 64
+    #[arg(long, value_name = "N", alias = "internal-dynamic-dma-scratch-size-per-partition", visible_alias = "dynamic-dma-sbuf-bytes", default_value_t = CompileOptions::default().dge_scratch_bytes)]
+    dynamic_dma_scratch_size_per_partition: u32,
     /// Matrix multiplications that a dot is unrolled to; a longer one becomes loops over its tiles
     #[arg(long, value_name = "N", default_value_t = CompileOptions::default().unroll_limit)]
     unroll_limit: u32,
@@ -54,10 +61,22 @@ pub struct Steering {
     verify: bool,
 }
 
-fn dge_levels(list: &str) -> Result<DgeLevels, String> {
-    DgeLevels::parse(list).map_err(|name| {
-        format!("no level is called '{name}'; the levels are {}", DgeLevels::NAMES.join(", "))
-    })
+fn dge_levels_help() -> String {
+    let mut text = String::from(
+        "Kinds of DMA that the descriptor generators may build: a comma list of names or ordinals, \"all\" or \"none\".\n\
+         What no generator may build has its descriptors built ahead, or is refused:\n",
+    );
+    for (k, (name, about)) in DgeLevels::NAMES.iter().zip(DgeLevels::ABOUT).enumerate() {
+        let on = if DgeLevels::default().has(1 << k) { ", on by default" } else { "" };
+        text += &format!("  {k} {name}{on}: {about}\n");
+    }
+    text
+}
+
+/// The choices of `--dge-route`.
+pub fn dge_route() -> impl TypedValueParser<Value = DgeRoute> {
+    PossibleValuesParser::new(DgeRoute::ALL.map(DgeRoute::name))
+        .map(|name| DgeRoute::from_name(&name).unwrap_or_default())
 }
 
 impl Steering {
@@ -72,6 +91,8 @@ impl Steering {
         CompileOptions {
             target: self.target,
             dge_levels: self.dge_levels.unwrap_or_default(),
+            dge_route: self.dge_route,
+            dge_scratch_bytes: self.dynamic_dma_scratch_size_per_partition,
             unroll_limit: self.unroll_limit,
             sbuf_limit: self.sbuf_bytes,
             verify: self.verify,

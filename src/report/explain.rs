@@ -23,7 +23,7 @@ use murre_components::penguin::{
 };
 use murre_components::program::Program;
 use murre_systems::CompileOutcome;
-use murre_systems::route::RouteReasons;
+use murre_systems::route::DmaWhy;
 use serde::Serialize;
 
 /// What `explain` says.
@@ -100,8 +100,10 @@ pub struct Register {
 pub struct AccessStory {
     pub step: Step,
     pub route: Option<&'static str>,
-    pub reason: Option<&'static str>,
+    pub reason: Option<String>,
+    pub engine_reason: Option<String>,
     pub queue: Option<String>,
+    pub queue_reason: Option<String>,
     /// Record of the stream, or descriptor.
     pub record: Option<String>,
     /// Address words, the name of the side first.
@@ -124,7 +126,7 @@ impl Explanation {
             payloads: world.get_resource::<Payloads>(),
             pool: world.get_resource::<OperandPool>(),
             copies: world.get_resource::<DynamicCopies>(),
-            reasons: reasons(world),
+            world,
             program: outcome.program.as_ref(),
         };
         let Some(value) = value else { return Ok(Explanation::Listing(way.listing())) };
@@ -148,12 +150,6 @@ impl Explanation {
     }
 }
 
-/// Why each DMA went its route, by instruction.
-fn reasons(world: &bevy_ecs::prelude::World) -> Vec<&'static str> {
-    let reasons = world.get_resource::<RouteReasons>();
-    reasons.map(|r| r.0.iter().map(|reason| reason.text()).collect()).unwrap_or_default()
-}
-
 struct Way<'a> {
     names: Names<'a>,
     tables: &'a Tables,
@@ -162,8 +158,8 @@ struct Way<'a> {
     payloads: Option<&'a Payloads>,
     pool: Option<&'a OperandPool>,
     copies: Option<&'a DynamicCopies>,
-    /// Why each DMA went its route, by instruction.
-    reasons: Vec<&'static str>,
+    /// Has the reasons of DMAs.
+    world: &'a bevy_ecs::prelude::World,
     program: Option<&'a Program>,
 }
 
@@ -383,11 +379,19 @@ impl Way<'_> {
     ) -> AccessStory {
         let dma = inst.head.op.is_dma();
         let queue = self.tables.queues.get(inst.dma.queue.index()).filter(|_| inst.dma.queue.is_some());
+        // A piece that was cut off a copy has its owner's reasons.
+        let owner = if inst.from.owner.is_some() && is_generated(inst) { inst.from.owner } else { id };
+        let [reason, engine_reason, queue_reason] = match dma {
+            true => DmaWhy::of(self.world, owner).text().map(Some),
+            false => [None, None, None],
+        };
         let mut story = AccessStory {
             step: self.step(position, id, inst),
             route: dma.then(|| route(inst.head.dge)),
-            reason: self.reasons.get(id.index()).filter(|_| dma).copied(),
+            reason,
+            engine_reason,
             queue: queue.map(|q| format!("{} {:?} {}", inst.dma.queue.0, q.kind, q.engine.name())),
+            queue_reason,
             record: None,
             words: Vec::new(),
         };

@@ -116,8 +116,12 @@ fn access_text(access: &AccessStory) -> String {
         let reason = access.reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
         out += &format!("    route  {route}{reason}\n");
     }
+    if let Some(reason) = &access.engine_reason {
+        out += &format!("    engine {}: {reason}\n", step.engine);
+    }
     if let Some(queue) = &access.queue {
-        out += &format!("    queue  {queue}\n");
+        let reason = access.queue_reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
+        out += &format!("    queue  {queue}{reason}\n");
     }
     if let Some(record) = &access.record {
         out += &format!("    bytes  {record}\n");
