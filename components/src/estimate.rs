@@ -116,6 +116,38 @@ pub struct Holder {
     pub instructions: Vec<InstructionUse>,
 }
 
+/// What an HLO instruction costs because something of it is known at run time only. Times are sums over trips and engines
+/// of work that overlaps with other work; they are no part of the whole time.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct DynamicUse {
+    /// Its name.
+    pub name: String,
+    /// How its dynamic accesses go: `swdge`, `hwdge`, or `engine` on chip. Empty for a loop.
+    pub routes: Vec<String>,
+    /// Dynamic accesses that run.
+    pub copies: u64,
+    /// Bytes that they copy.
+    pub bytes: u64,
+    /// Register operations that run for it: offsets, bounds, clamps, counters.
+    pub register_ops: u64,
+    /// Their time.
+    pub register_ns: f64,
+    /// Scalars that are loaded into registers for it.
+    pub scalar_loads: u64,
+    /// Their time.
+    pub scalar_load_ns: f64,
+    /// Branches that run for it.
+    pub branches: u64,
+    /// Their time.
+    pub branch_ns: f64,
+    /// Generation of descriptors on the device.
+    pub generation_ns: f64,
+    /// The same accesses at constant offsets: issue, start and transfer, descriptors built ahead.
+    pub constant_ns: f64,
+    /// What being dynamic adds to that.
+    pub extra_ns: f64,
+}
+
 /// Whence a trip count comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -124,6 +156,8 @@ pub enum TripBasis {
     Exact,
     /// The caller said so.
     Given,
+    /// The caller said more than the program allows: its bound.
+    Capped,
     /// The most that the program allows.
     Bound,
     /// A branch of a conditional, counted as taken.
@@ -173,5 +207,9 @@ pub struct Estimate {
     pub dma: DmaUse,
     pub sizes: Sizes,
     pub loops: Vec<LoopTrips>,
+    /// What is dynamic, by HLO instruction.
+    pub dynamic: Vec<DynamicUse>,
+    /// Whether a count passed 2^64 and reads as that.
+    pub counts_cut_off: bool,
     pub work: Work,
 }

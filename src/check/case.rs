@@ -10,7 +10,7 @@ use murre_components::diag::{Diagnostic, Severity, codes::cli::CLI_CASE, codes::
 use murre_components::engine::Target;
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
-use murre_systems::{CompileOptions, compile};
+use murre_systems::{CompileOptions, DgeRoute, compile};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -29,6 +29,8 @@ pub struct CheckOptions {
     pub shuffle: Option<u64>,
     /// Seed of random entity ids, table order and batch sizes.
     pub chaos: Option<u64>,
+    /// Generator to take where both can.
+    pub dge_route: DgeRoute,
 }
 
 /// How a case came out.
@@ -231,6 +233,7 @@ fn bytes_of(module: HloModule, target: Target, check: &CheckOptions) -> Result<V
     let options = CompileOptions {
         target,
         sbuf_limit: check.sbuf_limit,
+        dge_route: check.dge_route,
         shuffle: check.shuffle,
         chaos: check.chaos,
         verify: true,
@@ -301,6 +304,7 @@ mod tests {
             sbuf_limit: None,
             shuffle: None,
             chaos: None,
+            dge_route: DgeRoute::Auto,
         }
     }
 

@@ -7,7 +7,7 @@ use super::{Exit, Outcome, input};
 use murre::check::{CaseReport, CheckOptions, Status, check_case, fix_case};
 use murre::components::diag::{Diagnostic, codes::resource::RES_SBUF_LIMIT};
 use murre::components::engine::Target;
-use murre::systems::CompileOptions;
+use murre::systems::{CompileOptions, DgeRoute};
 use parking_lot::Mutex;
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(required = true, value_name = "CASE")]
     cases: Vec<PathBuf>,
     /// Compute with the evaluator instead of compiling and simulating
-    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes", "shuffle", "chaos"])]
+    #[arg(long, conflicts_with_all = ["targets", "interleave", "sbuf_bytes", "shuffle", "chaos", "dge_route"])]
     eval: bool,
     /// Instead of the goldens, compare with the same program compiled with its run-time scalars as constants
     #[arg(long, conflicts_with_all = ["eval", "interleave"])]
@@ -40,6 +40,9 @@ pub struct Args {
     /// Random entity ids and table order
     #[arg(long, value_name = "SEED")]
     chaos: Option<u64>,
+    /// Generator to take where both can
+    #[arg(long, value_name = "ROUTE", default_value = "auto", value_parser = super::compile::dge_route())]
+    dge_route: DgeRoute,
     /// Cases at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: u16,
@@ -62,6 +65,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         sbuf_limit: args.sbuf_bytes,
         shuffle: args.shuffle,
         chaos: args.chaos,
+        dge_route: args.dge_route,
     };
     let bar = console.progress(args.cases.len() as u64);
     let line = |report: &CaseReport| {

@@ -18,7 +18,8 @@ use murre::systems::access::{AccessTable, rows_of_all, rows_touched};
 use murre::systems::compile::set_threads;
 use murre::systems::watch::Watch;
 use murre::systems::{
-    CompileOptions, CompileOutcome, Compiler, DgeLevels, EstimateOptions, ExecutorChoice, Stage, passes,
+    CompileOptions, CompileOutcome, Compiler, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice, Stage,
+    passes,
 };
 use std::path::PathBuf;
 
@@ -43,9 +44,20 @@ pub struct Steering {
     /// Executor of the passes; the bytes do not depend on it
     #[arg(long, value_enum)]
     executor: Option<Executor>,
-    /// Kinds of DMA that the descriptor generators may build: a comma list, or "none"
-    #[arg(long, value_name = "LIST", value_parser = dge_levels)]
+    /// Kinds of DMA that the descriptor generators may build: a comma list of names or ordinals, "all" or "none"
+    #[arg(long, value_name = "LIST", alias = "internal-enable-dge-levels", value_parser = DgeLevels::parse, long_help = dge_levels_help())]
     dge_levels: Option<DgeLevels>,
+    /// Generator to take where both can: "auto" takes software, "hw" hardware (offsets in registers and static copies; from trn2 on) [default: auto]
+    #[arg(long, value_name = "ROUTE", value_parser = dge_route())]
+    dge_route: Option<DgeRoute>,
+    /// Bytes of each SBUF partition for the software generator's descriptors, a multiple of 64 [default: 16384]
+    #[arg(
+        long,
+        value_name = "N",
+        alias = "internal-dynamic-dma-scratch-size-per-partition",
+        visible_alias = "dynamic-dma-sbuf-bytes"
+    )]
+    dynamic_dma_scratch_size_per_partition: Option<u32>,
     /// Matrix multiplications that a dot is unrolled to; a longer one becomes loops over its tiles [default: 512]
     #[arg(long, value_name = "N")]
     unroll_limit: Option<u32>,
@@ -66,10 +78,22 @@ pub struct Steering {
     verify: bool,
 }
 
-fn dge_levels(list: &str) -> Result<DgeLevels, String> {
-    DgeLevels::parse(list).map_err(|name| {
-        format!("no level is called '{name}'; the levels are {}", DgeLevels::NAMES.join(", "))
-    })
+fn dge_levels_help() -> String {
+    let mut text = String::from(
+        "Kinds of DMA that the descriptor generators may build: a comma list of names or ordinals, \"all\" or \"none\".\n\
+         What no generator may build has its descriptors built ahead, or is refused:\n",
+    );
+    for (k, (name, about)) in DgeLevels::NAMES.iter().zip(DgeLevels::ABOUT).enumerate() {
+        let on = if DgeLevels::default().has(1 << k) { ", on by default" } else { "" };
+        text += &format!("  {k} {name}{on}: {about}\n");
+    }
+    text
+}
+
+/// The choices of `--dge-route`.
+pub fn dge_route() -> impl TypedValueParser<Value = DgeRoute> {
+    PossibleValuesParser::new(DgeRoute::ALL.map(DgeRoute::name))
+        .map(|name| DgeRoute::from_name(&name).unwrap_or_default())
 }
 
 impl Steering {
@@ -80,6 +104,11 @@ impl Steering {
             ("--threads", self.threads.is_some()),
             ("--executor", self.executor.is_some()),
             ("--dge-levels", self.dge_levels.is_some()),
+            ("--dge-route", self.dge_route.is_some()),
+            (
+                "--dynamic-dma-scratch-size-per-partition",
+                self.dynamic_dma_scratch_size_per_partition.is_some(),
+            ),
             ("--unroll-limit", self.unroll_limit.is_some()),
             ("--sbuf-bytes", self.sbuf_bytes.is_some()),
             ("--verify", self.verify),
@@ -102,6 +131,8 @@ impl Steering {
         let options = CompileOptions {
             target: self.target.unwrap_or(usual.target),
             dge_levels: self.dge_levels.unwrap_or_default(),
+            dge_route: self.dge_route.unwrap_or_default(),
+            dge_scratch_bytes: self.dynamic_dma_scratch_size_per_partition.unwrap_or(usual.dge_scratch_bytes),
             unroll_limit: self.unroll_limit.unwrap_or(usual.unroll_limit),
             sbuf_limit: self.sbuf_bytes,
             verify: self.verify,

@@ -6,6 +6,7 @@
 //! block 1:
 //!    14 %9    pool RegisterAlu      %r4:pool.r2 = %r3:pool.r1 max 0            // add.7
 //!    15 %11   pool DMACopy          dram2(cache)[f32 +0 8@1]+dyn(1*%r4) <- sbuf5[f32 +0 8@1]  SWDGE q0
+//!               // route: an offset in a register: software generator; engine: Pool is the software generator; ..
 //! ```
 
 use super::names::{Names, alu, comparison, route};
@@ -15,6 +16,7 @@ use murre_components::bir::*;
 use murre_components::hlo::HloModule;
 use murre_components::ids::*;
 use murre_components::penguin::*;
+use murre_systems::route::DmaWhy;
 use std::fmt::Write;
 
 /// The tables of `world` as text.
@@ -41,6 +43,10 @@ pub fn dump(world: &mut World) -> String {
             }
             let Some(inst) = tables.insts.get(id.index()) else { continue };
             let _ = writeln!(out, "{position:>6} %{:<5} {}", id.0, instruction(inst, &names, payloads));
+            if inst.head.op.is_dma() && inst.head.dge != DgeType::Unassigned && inst.from.owner.is_none() {
+                let [route, engine, queue] = DmaWhy::of(world, *id).text();
+                let _ = writeln!(out, "              // route: {route}; engine: {engine}; queue: {queue}");
+            }
         }
     }
     rows(&mut out, &names);

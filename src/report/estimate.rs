@@ -1,6 +1,6 @@
 //! The cost of a program, shown. In: an [`Estimate`]. Out: text for people, or every number as JSON.
 
-use murre_components::estimate::{Estimate, TripBasis};
+use murre_components::estimate::{DynamicUse, Estimate, TripBasis};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -40,6 +40,7 @@ fn basis(basis: TripBasis) -> &'static str {
     match basis {
         TripBasis::Exact => "exact",
         TripBasis::Given => "as given",
+        TripBasis::Capped => "the bound: --trips is more than that",
         TripBasis::Bound => "the bound",
         TripBasis::Branch => "branch, taken",
         TripBasis::Once => "assumed: no bound, see --trips",
@@ -140,6 +141,7 @@ pub fn estimate_text(e: &Estimate) -> String {
         bytes(s.sbuf_peak_bytes),
         bytes(s.psum_peak_bytes)
     );
+    dynamic(&mut out, e);
     let w = &e.work;
     let _ = writeln!(out, "work: {:.0} operations, {:.0} bytes produced", w.flops, w.bytes);
     if !e.loops.is_empty() {
@@ -149,7 +151,47 @@ pub fn estimate_text(e: &Estimate) -> String {
         let name = format!("{:indent$}{}", "", l.name, indent = 2 * usize::from(l.depth.min(20)));
         let _ = writeln!(out, "  {name:<40} {:>7} trips  {}", l.trips, basis(l.basis));
     }
+    if e.counts_cut_off {
+        out.push_str("counts are cut off at 18446744073709551615: with so many trips the numbers above are no counts\n");
+    }
     out
+}
+
+/// Instructions of which [`dynamic`] tells, those with the largest extra cost.
+const DYNAMIC_ROWS: usize = 8;
+
+/// What is known at run time only, and what it costs beside the same at constant offsets.
+fn dynamic(out: &mut String, e: &Estimate) {
+    if e.dynamic.is_empty() {
+        return;
+    }
+    out.push_str("\nwhat is dynamic costs (sums over trips and engines, beside other work)\n");
+    let _ = writeln!(
+        out,
+        "  {:<32} {:>9} {:>8} {:>10} {:>10} {:>11} {:>10} {:>10}",
+        "", "accesses", "route", "bytes", "registers", "generation", "constant", "extra"
+    );
+    let mut rows: Vec<&DynamicUse> = e.dynamic.iter().collect();
+    rows.sort_by(|a, b| b.extra_ns.total_cmp(&a.extra_ns));
+    let count = |n: u64| if n == 0 { "-".to_owned() } else { n.to_string() };
+    for d in rows.iter().take(DYNAMIC_ROWS) {
+        let route = if d.routes.is_empty() { "loop".to_owned() } else { d.routes.join("+") };
+        let _ = writeln!(
+            out,
+            "  {:<32} {:>9} {:>8} {:>10} {:>10} {:>11} {:>10} {:>10}",
+            d.name,
+            count(d.copies),
+            route,
+            bytes(d.bytes),
+            count(d.register_ops + d.branches + d.scalar_loads),
+            time(d.generation_ns),
+            time(d.constant_ns),
+            time(d.extra_ns)
+        );
+    }
+    if rows.len() > DYNAMIC_ROWS {
+        let _ = writeln!(out, "  and {} more, see --json", rows.len() - DYNAMIC_ROWS);
+    }
 }
 
 #[cfg(test)]

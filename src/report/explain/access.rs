@@ -9,7 +9,7 @@ use murre_components::engine::EngineId;
 use murre_components::hash::SeededSet;
 use murre_components::ids::*;
 use murre_components::isa::{Addr8Form, Instr, decode};
-use murre_systems::route::RouteReason;
+use murre_systems::route::{DmaWhy, RouteReason};
 
 impl Way<'_> {
     pub(super) fn access(
@@ -53,14 +53,21 @@ impl Way<'_> {
     ) -> AccessStory {
         let dma = inst.head.op.is_dma();
         let queue = self.tables.queues.get(inst.dma.queue.index()).filter(|_| inst.dma.queue.is_some());
-        let reason = self.reasons.get(id.index()).copied().filter(|_| dma);
+        // A piece that was cut off a copy has its owner's reasons.
+        let owner =
+            if inst.from.owner.is_some() && inst.head.op == Opcode::DmaCopy { inst.from.owner } else { id };
+        let why = dma.then(|| DmaWhy::of(self.world, owner));
+        let reason = why.map(|w| w.route);
+        let [route_text, engine_text, queue_text] = why.map_or([None, None, None], |w| w.text().map(Some));
         let step = self.step(position, id, inst);
         let mut story = AccessStory {
             home: side.and_then(|a| self.home(a.head.loc)),
             symbolic: None,
             route: dma.then(|| route(inst.head.dge)),
-            reason: reason.map(|r| r.text()),
-            others: reason.map(|r| others(inst.head.dge, r, self.target.arch())).unwrap_or_default(),
+            reason: route_text,
+            engine_reason: engine_text,
+            queue_reason: queue_text,
+            others: reason.map(|r| others(inst, r, self.target.arch())).unwrap_or_default(),
             queue: queue.map(|q| Queue {
                 number: inst.dma.queue.0,
                 kind: format!("{:?}", q.kind).to_lowercase(),
@@ -163,8 +170,9 @@ impl Way<'_> {
 }
 
 /// The routes that a DMA did not take (`spec/ir.md 7.2`, 14 c).
-fn others(taken: DgeType, reason: RouteReason, arch: u32) -> Vec<OtherRoute> {
-    let dynamic = matches!(reason, RouteReason::ScalarOffset | RouteReason::VectorOffset);
+fn others(inst: &InstRow, reason: RouteReason, arch: u32) -> Vec<OtherRoute> {
+    let taken = inst.head.dge;
+    let dynamic = inst.head.flags & InstHead::DYNAMIC != 0;
     let all = [DgeType::None, DgeType::Swdge, DgeType::Hwdge];
     let why_not = |way: DgeType| match (way, dynamic) {
         (DgeType::None, true) => {
@@ -173,6 +181,13 @@ fn others(taken: DgeType, reason: RouteReason, arch: u32) -> Vec<OtherRoute> {
         (DgeType::Hwdge, true) if arch <= 29 => {
             (false, "this generation's hardware generator takes no run-time offsets")
         }
+        (DgeType::Hwdge, true) if reason == RouteReason::VectorIsSoftware => {
+            (false, "the hardware generator takes no vector of offsets")
+        }
+        (DgeType::Hwdge, true) if reason == RouteReason::CastIsSoftware => {
+            (false, "the hardware generator converts no element types")
+        }
+        (DgeType::Swdge, true) => (true, "could do it, but hardware was asked for (--dge-route hw)"),
         (DgeType::Hwdge, true) => {
             (true, "could do it, but the route table names the software generator first")
         }

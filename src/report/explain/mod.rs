@@ -33,7 +33,6 @@ use murre_components::penguin::{
 use murre_components::program::Program;
 use murre_systems::dynamic_shape::story::ShapeStory;
 use murre_systems::encode::RecordLayout;
-use murre_systems::route::{RouteReason, RouteReasons};
 use murre_systems::{CompileOptions, CompileOutcome};
 
 impl Explanation {
@@ -57,7 +56,7 @@ impl Explanation {
             payloads: world.get_resource::<Payloads>(),
             pool: world.get_resource::<OperandPool>(),
             copies: world.get_resource::<DynamicCopies>(),
-            reasons: world.get_resource::<RouteReasons>().map_or(&[], |r| &r.0),
+            world,
             layout: world.get_resource::<RecordLayout>(),
             shapes: world.get_resource::<ShapeStory>(),
             target: world.get_resource::<CompileOptions>().map_or(Target::Trn2, |o| o.target),
@@ -89,8 +88,8 @@ struct Way<'a> {
     payloads: Option<&'a Payloads>,
     pool: Option<&'a OperandPool>,
     copies: Option<&'a DynamicCopies>,
-    /// Why each DMA went its route, by instruction.
-    reasons: &'a [RouteReason],
+    /// Has the reasons of DMAs.
+    world: &'a bevy_ecs::prelude::World,
     layout: Option<&'a RecordLayout>,
     /// Where the sizes of bounded dynamic dimensions come from.
     shapes: Option<&'a ShapeStory>,
@@ -161,7 +160,7 @@ impl Way<'_> {
 
     /// The values behind the run-time extents of an array: those can be explained.
     fn sizes(&self, name: &str) -> String {
-        let rows = self.shapes.iter().flat_map(|s| &s.0).filter(|d| d.instruction == name);
+        let rows = self.shapes.iter().flat_map(|s| &s.rows).filter(|d| d.instruction == name);
         rows.map(|d| {
             format!("; the size of its dimension {}, at most {}, is {}", d.dimension, d.bound, d.size)
         })

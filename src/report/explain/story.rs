@@ -293,7 +293,11 @@ pub struct AccessStory {
     pub home: Option<Home>,
     pub symbolic: Option<Symbolic>,
     pub route: Option<&'static str>,
-    pub reason: Option<&'static str>,
+    pub reason: Option<String>,
+    /// Why its engine issues it.
+    pub engine_reason: Option<String>,
+    /// Why it goes through its queue.
+    pub queue_reason: Option<String>,
     pub others: Vec<OtherRoute>,
     pub queue: Option<Queue>,
     /// Stream and records of it; a second one is the 0xDA extension.

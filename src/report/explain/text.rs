@@ -259,9 +259,13 @@ fn access_text(access: &AccessStory) -> String {
     for other in &access.others {
         row("", format!("not {}: {}", other.route, other.why_not));
     }
+    if let Some(reason) = &access.engine_reason {
+        row("engine", format!("{}: {reason}", step.engine));
+    }
     if let Some(queue) = &access.queue {
         let Queue { number, kind, engine } = queue;
-        row("queue", format!("{number} ({kind}) of {engine}, issued by {}", step.engine));
+        let reason = access.queue_reason.as_ref().map_or(String::new(), |r| format!(": {r}"));
+        row("queue", format!("{number} ({kind}) of {engine}{reason}"));
     }
     if let Some(first) = access.records.first() {
         let with = access.records.get(1).map_or(String::new(), |x| format!(" with its extension {x}"));

@@ -9,6 +9,7 @@ use super::assume_trips::Trips;
 use super::clocks::{DMA, RESOURCES};
 use super::count_work::OpCounts;
 use super::measure_traffic::{Sum, Traffic};
+use super::price_dynamic::DynamicCosts;
 use super::time_program::Times;
 use crate::columns;
 use crate::options::CompileOptions;
@@ -122,6 +123,7 @@ pub fn assemble_estimate(
     mut trips: ResMut<Trips>,
     work: Res<Work>,
     counts: Res<OpCounts>,
+    mut dynamic: ResMut<DynamicCosts>,
     program: Option<Res<Program>>,
     options: Res<CompileOptions>,
     module: Res<HloModule>,
@@ -173,6 +175,12 @@ pub fn assemble_estimate(
         dma: dma_use(&traffic, queue_heads, &clocks.queue_busy),
         sizes,
         loops: std::mem::take(&mut trips.loops),
+        dynamic: std::mem::take(&mut dynamic.0),
+        counts_cut_off: counts
+            .executed
+            .iter()
+            .chain([&work.bytes, &work.flops])
+            .any(|n| *n >= u64::MAX as f64),
         work: work.clone(),
     });
 }

@@ -1,7 +1,7 @@
 //! In: the loop axes. Out: [`Trips`], how often each body is counted, and why.
 //!
 //! A constant trip count is exact; so is one whose limit register has one proved value. The caller's `trips` stands for
-//! every other loop, up to its proved bound. Without it a bound of at most [`BOUND_CAP`] counts, and a loop with none such
+//! every other loop, up to its proved bound, and the estimate says where it was cut to that. Without it a bound of at most [`BOUND_CAP`] counts, and a loop with none such
 //! counts once. A conditional's branch is a loop of at most one trip and counts as taken, so that a conditional costs
 //! all its branches. A dynamic loop costs its body times its trips (`spec/ir.md 11.3`).
 
@@ -59,7 +59,8 @@ pub fn trips_of(
         return (axis.max_trip, TripBasis::Branch);
     }
     match given {
-        Some(n) => (n.min(axis.max_trip), TripBasis::Given),
+        Some(n) if n > axis.max_trip => (axis.max_trip, TripBasis::Capped),
+        Some(n) => (n, TripBasis::Given),
         None if axis.max_trip <= BOUND_CAP => (axis.max_trip, TripBasis::Bound),
         None => (1, TripBasis::Once),
     }
@@ -121,7 +122,7 @@ mod tests {
         assert_eq!(of(&axis(ten, 7), &open, Some(3)), (5, TripBasis::Exact));
         assert_eq!(of(&axis(run_time, 50), &[RegBounds { lo: 6, hi: 6 }], None), (3, TripBasis::Exact));
         assert_eq!(of(&axis(run_time, 50), &open, Some(20)), (20, TripBasis::Given));
-        assert_eq!(of(&axis(run_time, 50), &open, Some(80)), (50, TripBasis::Given));
+        assert_eq!(of(&axis(run_time, 50), &open, Some(80)), (50, TripBasis::Capped));
         assert_eq!(of(&axis(run_time, 50), &open, None), (50, TripBasis::Bound));
         assert_eq!(of(&axis(run_time, 1 << 31), &open, None), (1, TripBasis::Once));
         let none = ExprId::NONE;

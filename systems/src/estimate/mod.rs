@@ -14,6 +14,7 @@ pub mod instruction_cost;
 pub mod measure_traffic;
 pub mod nest;
 pub mod operand_shape;
+pub mod price_dynamic;
 #[cfg(test)]
 mod tests;
 pub mod time_program;
@@ -34,6 +35,12 @@ pub static PASSES: &[Pass] = &[
         time_program,
         "clocks of engines and queues run through the program",
         "spec/ir.md 11.2, spec/hw.md 6"
+    ),
+    crate::pass!(
+        Stage::Estimate,
+        price_dynamic,
+        "what run-time offsets and trips cost, by HLO instruction",
+        "spec/ir.md 11.3"
     ),
     crate::pass!(
         Stage::Estimate,

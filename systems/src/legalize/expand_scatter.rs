@@ -4,12 +4,13 @@
 //! What descriptors can say stays: one operand, combined by "take the update" or by an addition. The hardware lists
 //! multiplication, maximum and minimum too, and no compiled program may ask for them.
 //!
-//! Facts: `spec/hlo.md 7`, `spec/isa.md 4.4`, `spec/ir.md 2.3, 9.6` (XCG986); core_v5 has no arithmetic in its DMA.
+//! Facts: `spec/hlo.md 7`, `spec/isa.md 4.4`, `spec/ir.md 2.3, 9.6` (XCG986); core_v5 has no arithmetic in its DMA, and DGE
+//! level `dst_reduce` allows it elsewhere (`spec/ir.md 7.1`).
 
 use super::build::{Build, Expander, computation, expand_all};
 use super::rebuild::Rebuild;
 use super::region::{apply, is_elementwise, monoid};
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, DgeLevels};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
 use murre_components::engine::Target;
@@ -19,7 +20,8 @@ use murre_components::isa::transfer::EMITTED_COMPUTE;
 
 /// The pass.
 pub fn expand_scatter(mut module: ResMut<HloModule>, options: Res<CompileOptions>) {
-    let mut scatter = Scatter { module: &module, target: options.target, loops: Vec::new() };
+    let reduce = options.dge_levels.has(DgeLevels::DST_REDUCE);
+    let mut scatter = Scatter { module: &module, target: options.target, reduce, loops: Vec::new() };
     let new = expand_all(&module, &mut scatter);
     if let Some(new) = new {
         *module = new;
@@ -48,6 +50,8 @@ pub fn descriptor_combiner(module: &HloModule, inst: HloInst<'_>, target: Target
 struct Scatter<'m> {
     module: &'m HloModule,
     target: Target,
+    /// Whether descriptors may combine.
+    reduce: bool,
     /// Condition and body by scatter.
     loops: Vec<(HloId, CompId, CompId)>,
 }
@@ -57,7 +61,9 @@ impl Expander for Scatter<'_> {
         inst.op == HloOp::Scatter
             && inst.called().first().is_some_and(|c| is_elementwise(self.module, *c))
             && inst.shape().leaves().iter().all(|s| s.array().is_some_and(|a| a.elements() > 0))
-            && (inst.operands().len() != 3 || descriptor_combiner(self.module, inst, self.target).is_none())
+            && (inst.operands().len() != 3
+                || descriptor_combiner(self.module, inst, self.target)
+                    .is_none_or(|op| op > 0 && !self.reduce))
     }
 
     fn prepare(&mut self, old: &HloModule, inst: HloInst<'_>, out: &mut Rebuild) {

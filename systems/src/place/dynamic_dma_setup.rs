@@ -1,12 +1,18 @@
 //! `dynamic_dma_setup`: reserves the scratch of the descriptor generators at the low end of every SBUF partition
 //! (`spec/ir.md 10.3`, D18) before anything else is placed. Exactly one exists; a second one is our bug.
+//!
+//! The program is one function by now: calls are inlined (stage `legalize`), so the assertion of the source that there
+//! is exactly one has nothing to look at. The size is an option (1.5); a scratch of 0 bytes is none, and then no row is
+//! made. Options that contradict the target are refused here, before anything is placed.
 
 use super::Reuse;
-use crate::options::CompileOptions;
+use crate::options::{CompileOptions, DgeRoute};
+use crate::route::dge_instruction_type::has_hardware;
 use crate::staging::Staging;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::codes::internal::INTERNAL;
+use murre_components::diag::codes::lower::{DGE_NO_HARDWARE, DGE_SCRATCH};
 use murre_components::diag::codes::resource::RES_SBUF_LIMIT;
 use murre_components::diag::{Diagnostic, Diagnostics};
 use murre_components::dtype::DType;
@@ -24,9 +30,27 @@ pub fn usable_bytes(options: &CompileOptions) -> u32 {
     options.sbuf_limit.map_or(all, |limit| limit.min(all))
 }
 
+/// Options about generators that the target cannot keep.
+fn impossible(o: &CompileOptions) -> Option<Diagnostic> {
+    if let Some(fault) = o.scratch_fault() {
+        return Some(Diagnostic::error(&DGE_SCRATCH, DGE_SCRATCH.title).found(fault));
+    }
+    (o.dge_route == DgeRoute::Hardware && !has_hardware(o.target.arch())).then(|| {
+        let message = format!("{} has no hardware descriptor generator", o.target.name());
+        Diagnostic::error(&DGE_NO_HARDWARE, message)
+            .found("--dge-route hw")
+            .expected("a target from trn2 on")
+            .help("leave --dge-route out, or say sw")
+    })
+}
+
 /// The pass.
 pub fn dynamic_dma_setup(world: &mut World) {
     world.init_resource::<Reuse>();
+    if let Some(d) = impossible(world.resource::<CompileOptions>()) {
+        world.resource::<Diagnostics>().push(d);
+        return;
+    }
     if let Some(fault) = world.resource::<CompileOptions>().sbuf_fault() {
         let d = Diagnostic::error(&RES_SBUF_LIMIT, "the limit of SBUF cannot be kept").found(fault);
         world.resource::<Diagnostics>().push(d);
@@ -40,6 +64,9 @@ pub fn dynamic_dma_setup(world: &mut World) {
         return;
     }
     let bytes = reserved_bytes(world.resource::<CompileOptions>());
+    if bytes == 0 {
+        return;
+    }
     let mut row = LocRow::new(Space::Sbuf, DType::U8, PARTITIONS, bytes as u64, HloId::NONE);
     row.head.flags = LocHead::SCRATCH | LocHead::PINNED;
     row.place.address = 0;

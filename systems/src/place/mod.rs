@@ -3,6 +3,7 @@
 //! take over whose bytes ([`Reuse`]), which stage `sync` turns into waits.
 
 use crate::pass::{Pass, Stage};
+use crate::route::bind_dynamic_dma;
 use bevy_ecs::prelude::Resource;
 use murre_components::hlo::HloModule;
 use murre_components::ids::{HloId, LocId};
@@ -37,6 +38,12 @@ pub static PASSES: &[Pass] = &[
         assign_dram,
         "Give DRAM locations variables and table entries",
         "spec/decisions.md D8"
+    ),
+    crate::pass!(
+        Stage::Place,
+        bind_dynamic_dma,
+        "hardware-generated dynamic DMAs get their engine before their registers",
+        "spec/ir.md 8.2, 14-y"
     ),
     crate::pass!(
         Stage::Place,

@@ -1,6 +1,10 @@
 //! In: routed DMAs. Out: a queue in each, one queue for every (engine, kind) in use, and the engine of the queue.
 //! Generated DMAs go to a Dynamic queue: SWDGE on Pool, HWDGE on its bound engine. Others go to an Input, Output or
-//! Data queue by the kind of their DRAM side, on SP when no engine has been chosen. Facts: `spec/ir.md 8.3`.
+//! Data queue by the kind of their DRAM side, on SP when no engine has been chosen. A queue that is there is used again.
+//! Why, in [`QueueReasons`] and [`EngineReasons`]. Facts: `spec/ir.md 8.3`.
+//!
+//! The source states a limit of two hardware-generator queues beside two engines with a generator. A queue has one
+//! engine here, so the limit is one queue an engine: two up to generation 4 and, with D4, three on generation 5.
 //!
 //! ```text
 //! DMACopy(dma) sbuf:3 <- in0 dge=none   =>   DMACopy(sp) sbuf:3 <- in0 queue=q_input_sp
@@ -8,6 +12,7 @@
 
 use super::assign_hwdge_engine::valid_engines;
 use super::blame;
+use super::reason::{EngineReason, EngineReasons, QueueReason, QueueReasons};
 use crate::columns;
 use crate::options::CompileOptions;
 use crate::staging::Staging;
@@ -85,13 +90,18 @@ pub fn alloc_queues(
     let locs: Vec<LocHead> = columns!(locs, world).to_vec();
     let arch = world.resource::<CompileOptions>().target.arch();
     let mut undecided = Vec::new();
+    let mut engines = world.remove_resource::<EngineReasons>().unwrap_or_default().0;
+    let mut reasons = Vec::new();
     if let Ok(tables) = insts.contiguous_iter_mut(world) {
         for (mut head, mut dma, operands, from) in tables {
             let (head, dma) = (head.bypass_change_detection(), dma.bypass_change_detection());
+            engines.resize(head.len(), EngineReason::NotBound);
+            reasons.resize(head.len(), QueueReason::default());
             for (row, h) in head.iter_mut().enumerate().filter(|(_, h)| h.op == Opcode::DmaCopy && h.live()) {
                 let kind = match h.dge {
                     DgeType::Swdge => {
                         h.engine = EngineId::Pool;
+                        engines[row] = EngineReason::Software;
                         QueueKind::Dynamic
                     }
                     DgeType::Hwdge => QueueKind::Dynamic,
@@ -105,12 +115,16 @@ pub fn alloc_queues(
                 };
                 if matches!(h.engine, EngineId::Dma | EngineId::Unassigned) {
                     h.engine = EngineId::Sp;
+                    engines[row] = EngineReason::NobodyChose;
+                } else if engines[row] == EngineReason::NotBound {
+                    engines[row] = EngineReason::AsLowered;
                 }
                 if h.engine.stream().is_none() {
                     undecided.push((InstId::new(row), from[row].hlo));
                     continue;
                 }
                 let slot = &mut by_key[h.engine as usize][kind as usize];
+                reasons[row] = QueueReason { kind: Some(kind), opened: slot.is_none() };
                 if slot.is_none() {
                     *slot = staging.queue(QueueHead { engine: h.engine, kind, instance: 0, semaphore: 0 });
                 }
@@ -126,6 +140,8 @@ pub fn alloc_queues(
         sink.push(blame(&lower::ROUTE_INCONSISTENT, message, module, hlo, id));
     }
     staging.flush(world);
+    world.insert_resource(EngineReasons(engines));
+    world.insert_resource(QueueReasons(reasons));
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! In: hardware-generated DMAs on any engine. Out: each on an engine with a generator: up to generation 4 SP or
 //! Activation by a ladder on the present engine, on generation 5 round robin over [`valid_engines`]. The counter starts
-//! anew for each module. Facts: `spec/ir.md 8.2`, D4.
+//! anew for each module and runs on from what [`super::bind_dynamic_dma`] bound early; those copies keep their engine
+//! (kind 2 of the source: a copy with a dynamic pattern, 14-s). SP without one stays SP (14-f). Facts: `spec/ir.md 8.2`, D4.
 //!
 //! ```text
 //! DMACopy(dve) .. dge=hwdge   =>   DMACopy(act) .. dge=hwdge
 //! ```
 
 use super::blame;
+use super::reason::{EngineReason, EngineReasons};
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::{Diagnostics, codes::lower};
@@ -14,18 +16,24 @@ use murre_components::engine::EngineId;
 use murre_components::hlo::HloModule;
 use murre_components::ids::InstId;
 
+const VALID: [EngineId; 3] = [EngineId::Sp, EngineId::Activation, EngineId::Dve];
+/// How many of [`VALID`] there are up to generation 4.
+const VALID_UP_TO_4: usize = 2;
+// The ladder needs a place for SP's and one for Activation's.
+const _: () = assert!(VALID_UP_TO_4 >= 2 && VALID.len() >= 2);
+
 /// Engines with a hardware generator, in order of preference.
 pub fn valid_engines(arch: u32) -> &'static [EngineId] {
-    if arch <= 49 {
-        &[EngineId::Sp, EngineId::Activation]
-    } else {
-        &[EngineId::Sp, EngineId::Activation, EngineId::Dve]
-    }
+    if arch <= 49 { &VALID[..VALID_UP_TO_4] } else { &VALID }
 }
 
+/// The round robin of this module: how many copies it has bound.
+#[derive(Resource, Default, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HwdgeTurn(pub u32);
+
 /// The engine of a hardware-generated DMA that stands on `current`; `None` when there is none (PE). `turn` counts the
-/// round robin.
-pub fn hwdge_engine(arch: u32, current: EngineId, turn: &mut u32) -> Option<EngineId> {
+/// round robin, which asks nobody where he stands.
+pub fn hwdge_engine(arch: u32, current: EngineId, turn: &mut HwdgeTurn) -> Option<EngineId> {
     let valid = valid_engines(arch);
     if arch <= 49 {
         return match current {
@@ -34,8 +42,8 @@ pub fn hwdge_engine(arch: u32, current: EngineId, turn: &mut u32) -> Option<Engi
             _ => Some(EngineId::Sp),
         };
     }
-    let engine = valid.get(*turn as usize % valid.len()).copied();
-    *turn = turn.wrapping_add(1);
+    let engine = valid.get(turn.0 as usize % valid.len()).copied();
+    turn.0 = turn.0.wrapping_add(1);
     engine
 }
 
@@ -43,12 +51,14 @@ pub fn hwdge_engine(arch: u32, current: EngineId, turn: &mut u32) -> Option<Engi
 pub fn assign_hwdge_engine(
     mut insts: Query<(&mut InstHead, &InstFrom)>,
     order: Res<Order>,
+    bound: Option<Res<HwdgeTurn>>,
+    mut reasons: ResMut<EngineReasons>,
     options: Res<crate::options::CompileOptions>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
 ) {
     let arch = options.target.arch();
-    let mut turn = 0;
+    let mut turn = bound.map_or(HwdgeTurn::default(), |b| *b);
     let Ok(mut tables) = insts.contiguous_iter_mut() else { return };
     let Some((mut head, from)) = tables.next() else { return };
     let head = head.bypass_change_detection();
@@ -57,9 +67,17 @@ pub fn assign_hwdge_engine(
         if h.op != Opcode::DmaCopy || h.dge != DgeType::Hwdge || !h.live() {
             continue;
         }
-        match hwdge_engine(arch, h.engine, &mut turn) {
-            Some(engine) => h.engine = engine,
-            None => report(&sink, &module, from, id),
+        let why = if h.flags & InstHead::DYNAMIC != 0 && valid_engines(arch).contains(&h.engine) {
+            EngineReason::Kept
+        } else {
+            match hwdge_engine(arch, h.engine, &mut turn) {
+                Some(engine) => h.engine = engine,
+                None => report(&sink, &module, from, id),
+            }
+            if arch <= 49 { EngineReason::Ladder } else { EngineReason::Turn }
+        };
+        if let Some(slot) = reasons.0.get_mut(id.index()) {
+            *slot = why;
         }
     }
 }
@@ -87,14 +105,16 @@ mod tests {
                 (Pe, None),
             ];
             for (current, expected) in table {
-                assert_eq!(hwdge_engine(arch, current, &mut 0), expected, "arch {arch} {current:?}");
+                let mut turn = HwdgeTurn::default();
+                assert_eq!(hwdge_engine(arch, current, &mut turn), expected, "arch {arch} {current:?}");
+                assert_eq!(turn, HwdgeTurn(0), "no turns up to generation 4");
             }
         }
     }
 
     #[test]
     fn round_robin_on_generation_5() {
-        let mut turn = 0;
+        let mut turn = HwdgeTurn::default();
         let seen: Vec<_> = (0..5).filter_map(|_| hwdge_engine(50, Pe, &mut turn)).collect();
         assert_eq!(seen, [Sp, Activation, Dve, Sp, Activation]);
     }

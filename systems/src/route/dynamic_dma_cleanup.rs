@@ -1,7 +1,7 @@
 //! In: routed and bound DMAs. Out: the same; with every level off no generator route is left. Three checks: no
 //! generator route while all levels are off; the route of a dynamic copy is eligible; a hardware-generated copy is on
 //! an engine with a generator. None is tolerated for a scalar offset here: descriptor lowering refuses it with its own
-//! code. Facts: `spec/ir.md 7.4`.
+//! code. A fourth check is ours: software generation needs its scratch. Facts: `spec/ir.md 7.4`, D18.
 
 use super::assign_hwdge_engine::valid_engines;
 use super::blame;
@@ -51,6 +51,15 @@ pub fn dynamic_dma_cleanup(
                 h.dge = DgeType::None;
             }
             let flavour = operands[row].range().find_map(|ap| view.flavour(ap));
+            if h.dge == DgeType::Swdge && options.dge_scratch_bytes == 0 {
+                let what = format!("DMACopy {row}: {}", lower::DMA_NO_SCRATCH.title);
+                let d = blame(&lower::DMA_NO_SCRATCH, what, &module, from[row].hlo, InstId::new(row));
+                let help = "give --dynamic-dma-scratch-size-per-partition more than 0, or from trn2 on --dge-route hw";
+                sink.push(d.help(match flavour {
+                    Some(Flavour::Vector) => "give --dynamic-dma-scratch-size-per-partition more than 0; vectors of offsets are software's alone",
+                    _ => help,
+                }));
+            }
             if enabled && flavour.is_some() && h.dge != DgeType::Unassigned {
                 match view.route(*h, operands[row], &options) {
                     Ok(r) if r.eligible.has(h.dge) => {}

@@ -1,7 +1,8 @@
 //! Stage `route`: every DMA copy gets a route, an issuing engine and a queue (`spec/ir.md 7, 8`).
 //!
 //! The scan stamps routes, the binders set engines, `alloc_queues` makes queues, the cleanup and the checker look
-//! again. All work in place on columns; only `alloc_queues` appends rows.
+//! again. All work in place on columns; only `alloc_queues` appends rows. [`bind_dynamic_dma`] is the early slot, at the
+//! end of stage `place`. Every decision leaves its reason ([`DmaWhy`]).
 
 use crate::pass::{Pass, Stage};
 use murre_components::diag::{Code, Diagnostic};
@@ -11,13 +12,17 @@ use murre_components::ids::{HloId, InstId};
 pub mod alloc_queues;
 pub mod assign_hwdge_engine;
 pub mod assign_trigger_engine;
+pub mod bind_dynamic_dma;
 pub mod dge_instruction_type;
 pub mod dynamic_dma_cleanup;
 pub mod dynamic_dma_scan;
+pub mod reason;
+#[cfg(test)]
+mod tests;
 pub mod verify_route;
 
-pub use dge_instruction_type::{DgeSet, DmaFacts, Route, RouteReason, dge_instruction_type};
-pub use dynamic_dma_scan::RouteReasons;
+pub use dge_instruction_type::{DgeSet, DmaFacts, Route, dge_instruction_type};
+pub use reason::{DmaWhy, EngineReason, QueueReason, RouteReason, RouteReasons};
 
 /// The passes of this stage, in order.
 pub static PASSES: &[Pass] = &[

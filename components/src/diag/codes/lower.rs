@@ -45,5 +45,10 @@ codes! {
     ENCODE_UNSUPPORTED = "MUR0452", "this instruction has no record";
     ENCODE_BRANCH = "MUR0453", "a branch has no target";
     ENCODE_VERIFY = "MUR0454", "a record does not decode to its instruction";
+    DMA_DST_REDUCE = "MUR0460", "a copy that combines at its destination may not be generated";
+    DGE_SCRATCH = "MUR0461", "the dynamic-DMA scratch cannot have this size";
+    DGE_NO_HARDWARE = "MUR0462", "the target has no hardware descriptor generator";
+    DMA_NO_SCRATCH = "MUR0463", "a software-generated DMA has no scratch";
+    DMA_DYNAMIC_TRANSPOSE = "MUR0464", "no generator can do a transpose at a run-time offset of this shape";
     ENCODE_SYMBOL = "MUR0455", "inputs or outputs do not match the program's signature";
 }
