@@ -233,11 +233,14 @@ mod tests {
             };
             let none = RegId::NONE;
             let regs = AxisRegs { iv, limit: none, condition: none, per_engine: [none; 5] };
-            check(&head, &bounds, &regs, &x).map_err(|e| e.rule)
+            check(&head, &bounds, &regs, &x).map_err(|e| {
+                assert_eq!(e.code.id, "MUR0407");
+                e.rule
+            })
         };
         assert_eq!(run(0, 8, 4, RegId(1)), Ok(()));
         assert_eq!(run(8, 8, 4, RegId(1)), Err("105"));
-        assert_eq!(run(0, 8, 0, RegId(1)), Err("105"), "under MUR0407");
+        assert_eq!(run(0, 8, 0, RegId(1)), Err("105"));
         assert_eq!(run(0, 8, 4, RegId::NONE), Err("137"));
     }
 

@@ -1,7 +1,7 @@
 //! Computing a value again where it is used, instead of keeping it in a register from where it was made.
 //!
 //! In: the program with its live ranges. A value qualifies when one instruction writes its register and that instruction
-//! would give the same again: a constant; a load of a DRAM word that the program never writes; an ALU operation or a move
+//! would give the same again: a constant; a load of a DRAM word that is written once, in front of it; an ALU operation or a move
 //! whose sources still hold what they held, or qualify themselves. Out: for chosen values the operations in front of their
 //! uses, on fresh registers.
 //!
@@ -15,6 +15,7 @@
 //! not. Uses in branches are served in front of the whole group of branches, which stays together (one branch an
 //! engine). Every operation keeps the HLO instruction that it serves.
 
+use crate::place::dram_classes::MIN_SHARED_BYTES;
 use crate::staging::{Operand, Staging};
 use murre_components::bir::*;
 use murre_components::ids::*;
@@ -25,6 +26,7 @@ const LONGEST: usize = 8;
 /// A value computed again serves further uses in its block up to this many instructions later.
 const REACH: u32 = 16;
 const NEVER: u32 = u32::MAX;
+const OFTEN: u32 = u32::MAX - 1;
 
 /// What a pass reads of the program, and where its registers are written and read.
 pub struct Values<'a> {
@@ -45,8 +47,8 @@ pub struct Values<'a> {
     /// Positions that write and that read each register, ascending.
     defs: Vec<Vec<u32>>,
     uses: Vec<Vec<u32>>,
-    /// Locations that something writes.
-    written: Vec<bool>,
+    /// The position that writes each location: [`NEVER`] for none, [`OFTEN`] for several.
+    writer: Vec<u32>,
     /// Innermost loop of each position, and the loops: begin, end, parent, depth.
     innermost: Vec<u32>,
     loops: Vec<(u32, u32, u32, u32)>,
@@ -98,7 +100,7 @@ impl<'a> Values<'a> {
         let (reg_heads, reg_lives, reg_froms, reg_bounds) = registers;
         let mut defs = vec![Vec::new(); reg_heads.len()];
         let mut uses = vec![Vec::new(); reg_heads.len()];
-        let mut written = vec![false; locs.len()];
+        let mut writer = vec![NEVER; locs.len()];
         let mut innermost = Vec::with_capacity(order.len());
         let mut loops: Vec<(u32, u32, u32, u32)> = Vec::new();
         let mut open = NEVER;
@@ -129,9 +131,9 @@ impl<'a> Values<'a> {
             for ap in operands[k].range() {
                 add(&mut uses, dynamics[ap].address, at);
                 if ap_heads[ap].output != 0
-                    && let Some(w) = written.get_mut(ap_heads[ap].loc.index())
+                    && let Some(w) = writer.get_mut(ap_heads[ap].loc.index())
                 {
-                    *w = true;
+                    *w = if *w == NEVER { at } else { OFTEN };
                 }
             }
             add(&mut uses, r.src0, at);
@@ -155,7 +157,7 @@ impl<'a> Values<'a> {
             locs,
             defs,
             uses,
-            written,
+            writer,
             innermost,
             loops,
         }
@@ -210,6 +212,23 @@ impl<'a> Values<'a> {
         unchanged && live.first <= def && live.last >= at
     }
 
+    /// Whether the word that the load at `def` reads is still in memory at `at`: a constant, or a word of the program's own
+    /// that shares its bytes with nothing and is written once, in front of the load and not again on the way. Loads
+    /// touch no other variables (BIR145).
+    fn stays(&self, loc: LocId, def: u32, at: u32) -> bool {
+        let (Some(head), Some(&writer)) = (self.locs.get(loc.index()), self.writer.get(loc.index())) else {
+            return false;
+        };
+        head.space == Space::Dram
+            && match head.kind {
+                VarKind::Const => writer == NEVER,
+                VarKind::Internal => {
+                    head.part_bytes() < MIN_SHARED_BYTES && writer < def && self.horizon(writer, at).is_some()
+                }
+                VarKind::Input | VarKind::Output => false,
+            }
+    }
+
     /// The steps that compute `r` again at `at`, without what `leaves` are (sorted by register).
     fn plan(&self, r: RegId, at: u32, leaves: &[(RegId, u32)], steps: &mut Vec<Step>) -> Option<Source> {
         let [def] = self.defs.get(r.index())?[..] else { return None };
@@ -223,11 +242,8 @@ impl<'a> Values<'a> {
             Opcode::TensorLoad => {
                 let [ap] = self.operands[k].range().collect::<Vec<_>>()[..] else { return None };
                 let (head, dynamic) = (self.ap_heads[ap], self.dynamics[ap]);
-                let loc = self.locs.get(head.loc.index())?;
-                let stays = loc.space == Space::Dram
-                    && matches!(loc.kind, VarKind::Input | VarKind::Const)
-                    && !self.written[head.loc.index()];
-                if !stays || head.kind != ApKind::Physical || dynamic.address.is_some() {
+                let fixed = head.kind == ApKind::Physical && dynamic.address.is_none();
+                if !fixed || !self.stays(head.loc, def, at) {
                     return None;
                 }
             }
