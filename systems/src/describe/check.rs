@@ -126,9 +126,7 @@ pub fn legal(
 fn scalar_rows(dst: &Operand<'_>, src: &Operand<'_>) -> Result<u64, Rule> {
     let sides = ((dst.head, dst.pattern, dst.loc), (src.head, src.pattern, src.loc));
     let shape = copy_shape(sides.0, sides.1).filter(|s| s.single()).ok_or(Rule::Rank)?;
-    let mut rows = 0;
-    shape.cuts(|c| rows += u64::from(c.dim0.num) * u64::from(c.dim1.num));
-    Ok(rows)
+    Ok(shape.rows())
 }
 
 /// Rows of a copy with a vector of offsets: pairs of a row count and a run.

@@ -53,9 +53,12 @@ struct Large {
     pieces: Vec<Piece>,
 }
 
-/// Pieces of a copy with static sides or an offset register.
+/// Pieces of a copy with static sides or an offset register; none when one record says it all.
 fn scalar_pieces(shape: &super::shape::CopyShape, depth: u32) -> Vec<Piece> {
     let mut all = Vec::new();
+    if shape.single() && shape.rows() <= u64::from(depth) {
+        return all;
+    }
     shape.cuts(|cut| {
         split(&cut, depth, &mut |c| {
             let patterns = [piece_pattern(&c, |d| d.dst.elems), piece_pattern(&c, |d| d.src.elems)];

@@ -195,14 +195,27 @@ impl CopyShape {
 
     /// Whether one record says it all.
     pub fn single(&self) -> bool {
-        matches!(peel(self).as_slice(), [one] if one.dims.len() <= 2
-            && one.dims.iter().all(|d| d.num <= MAX_COUNT && d.fits()))
+        let whole = |dims: &[CopyDim]| dims.len() <= 2 && dims.iter().all(|d| d.num <= MAX_COUNT && d.fits());
+        if self.run <= self.max_run() {
+            return whole(&self.dims);
+        }
+        matches!(peel(self).as_slice(), [one] if whole(&one.dims))
+    }
+
+    /// Rows that the records of the copy have together.
+    pub fn rows(&self) -> u64 {
+        let mut rows = 0;
+        self.cuts(|c| rows += u64::from(c.dim0.num) * u64::from(c.dim1.num));
+        rows
     }
 
     /// Calls `each` for every record, in a fixed order: peeled, then unrolled.
     pub fn cuts(&self, mut each: impl FnMut(Cut)) {
+        if self.run <= self.max_run() {
+            return unroll([Step::default(); 2], &self.dims, self.run, &mut each);
+        }
         for nest in peel(self) {
-            unroll(&nest, &mut each);
+            unroll([nest.src, nest.dst], &nest.dims, nest.run, &mut each);
         }
     }
 }

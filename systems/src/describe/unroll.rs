@@ -1,5 +1,5 @@
-//! Unroll, the second step: the dimensions that a record cannot hold become several records. In: a [`Nest`]. Out:
-//! [`Cut`]s of at most two strided dimensions around a run. The dimensions are ordered by cost and the two cheapest to
+//! Unroll, the second step: the dimensions that a record cannot hold become several records. In: the dimensions around a
+//! run and where it starts. Out: [`Cut`]s of at most two strided dimensions around a run. The dimensions are ordered by cost and the two cheapest to
 //! keep stay; all others are walked, slowest first, so that the pieces follow each other in memory where the copy does.
 //! Facts: `spec/ir.md 9.1` (the comparator is ours), `spec/isa.md 4.3`.
 //!
@@ -7,8 +7,7 @@
 //! 3 x 7 x 11 x (run 1)   =>   3 records of 7 x 11 x (run 1)
 //! ```
 
-use super::peel::Nest;
-use super::shape::{CopyDim, Cut};
+use super::shape::{CopyDim, Cut, Step};
 use arrayvec::ArrayVec;
 use std::cmp::Ordering;
 
@@ -25,20 +24,28 @@ fn by_cost(a: (usize, &CopyDim), b: (usize, &CopyDim)) -> Ordering {
     (a.1.fits(), a.1.num, a.0).cmp(&(b.1.fits(), b.1.num, b.0))
 }
 
-/// The step: calls `each` for every record, in a fixed order.
-pub fn unroll(nest: &Nest, each: &mut impl FnMut(Cut)) {
-    let mut dearest: ArrayVec<usize, 7> = (0..nest.dims.len()).collect();
-    dearest.sort_unstable_by(|&a, &b| by_cost((b, &nest.dims[b]), (a, &nest.dims[a])));
+/// The step: calls `each` for every record, in a fixed order. `start`: source and destination.
+pub fn unroll(start: [Step; 2], dims: &[CopyDim], run: u32, each: &mut impl FnMut(Cut)) {
+    let [src, dst] = start;
+    let unit = Cut { src, dst, dim0: CopyDim::UNIT, dim1: CopyDim::UNIT, run };
+    let whole = |d: &CopyDim| d.num <= MAX_COUNT && d.fits();
+    match dims {
+        [] => return each(unit),
+        [fast] if whole(fast) => return each(Cut { dim0: *fast, ..unit }),
+        [slow, fast] if whole(slow) && whole(fast) => return each(Cut { dim1: *slow, dim0: *fast, ..unit }),
+        _ => {}
+    }
+    let mut dearest: ArrayVec<usize, 7> = (0..dims.len().min(7)).collect();
+    dearest.sort_unstable_by(|&a, &b| by_cost((b, &dims[b]), (a, &dims[a])));
     // Elements of each dimension that one record takes.
     let mut taken = [1u32; 7];
-    for &k in dearest.iter().take(KEPT).filter(|&&k| nest.dims[k].fits()) {
+    for &k in dearest.iter().take(KEPT).filter(|&&k| dims[k].fits()) {
         taken[k] = MAX_COUNT;
     }
     let mut at = [0u32; 7];
     loop {
-        let mut cut =
-            Cut { src: nest.src, dst: nest.dst, dim0: CopyDim::UNIT, dim1: CopyDim::UNIT, run: nest.run };
-        for (k, dim) in nest.dims.iter().enumerate() {
+        let mut cut = unit;
+        for (k, dim) in dims.iter().enumerate() {
             cut.src = cut.src.plus(dim.src.times(i64::from(at[k])));
             cut.dst = cut.dst.plus(dim.dst.times(i64::from(at[k])));
             if taken[k] > 1 {
@@ -47,14 +54,14 @@ pub fn unroll(nest: &Nest, each: &mut impl FnMut(Cut)) {
             }
         }
         each(cut);
-        let mut k = nest.dims.len();
+        let mut k = dims.len();
         loop {
             if k == 0 {
                 return;
             }
             k -= 1;
             at[k] = at[k].saturating_add(taken[k]);
-            if at[k] < nest.dims[k].num {
+            if at[k] < dims[k].num {
                 break;
             }
             at[k] = 0;
@@ -65,18 +72,14 @@ pub fn unroll(nest: &Nest, each: &mut impl FnMut(Cut)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::describe::shape::Step;
-
-    fn nest(dims: &[(u32, i64)]) -> Nest {
-        let step = |bytes| Step { elems: bytes, bytes, crosses: false };
-        let dim = |&(num, bytes): &(u32, i64)| CopyDim { num, src: step(bytes), dst: step(bytes) };
-        Nest { src: Step::default(), dst: Step::default(), dims: dims.iter().map(dim).collect(), run: 1 }
-    }
 
     /// Start, slow count and fast count of every record.
     fn records(dims: &[(u32, i64)]) -> Vec<(i64, u32, u32)> {
+        let step = |bytes| Step { elems: bytes, bytes, crosses: false };
+        let dim = |&(num, bytes): &(u32, i64)| CopyDim { num, src: step(bytes), dst: step(bytes) };
+        let dims: Vec<CopyDim> = dims.iter().map(dim).collect();
         let mut all = Vec::new();
-        unroll(&nest(dims), &mut |c| all.push((c.src.bytes, c.dim1.num, c.dim0.num)));
+        unroll([Step::default(); 2], &dims, 1, &mut |c| all.push((c.src.bytes, c.dim1.num, c.dim0.num)));
         all
     }
 
