@@ -85,7 +85,8 @@ fn a_prefix_is_attended_to_and_no_more() {
     let (module, story) = staged(text);
     // The second loop needs the first one's maximum.
     assert_eq!(loops(&module), 2, "{}", murre::hlo::print_module(&module));
-    assert!(story.rows.iter().filter(|d| !d.trips.is_empty()).count() >= 4, "{}", shapes_text(&story));
+    // Keys, values, scores, what is centred and its exponential.
+    assert_eq!(story.rows.iter().filter(|d| !d.trips.is_empty()).count(), 5, "{}", shapes_text(&story));
     let mut rng = Lcg(2);
     let q = HostArray {
         data: (0..64).flat_map(|k| (0.01 * k as f32).to_le_bytes()).collect(),

@@ -23,7 +23,7 @@ pub enum Role {
     Whole,
 }
 
-fn array<'m>(module: &'m HloModule, id: HloId) -> Option<&'m ArrayShape> {
+fn array(module: &HloModule, id: HloId) -> Option<&ArrayShape> {
     module.inst(id).shape().array()
 }
 

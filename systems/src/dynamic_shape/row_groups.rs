@@ -175,6 +175,24 @@ fn drawn_in(module: &HloModule, c: CompId, facts: &mut [Facts]) {
     }
 }
 
+/// Puts what only a later stage reads row by row into that stage.
+fn with_readers(module: &HloModule, c: CompId, facts: &mut [Facts]) {
+    let comp = module.comp(c);
+    let at = |id: HloId| (id.0 - comp.instructions.first) as usize;
+    let mut earliest = vec![u32::MAX; facts.len()];
+    for id in comp.instructions.iter().rev() {
+        let f = &mut facts[at(id)];
+        if f.grouped && !f.own && f.fold.is_none() && earliest[at(id)] != u32::MAX {
+            f.stage = f.stage.max(earliest[at(id)]);
+        }
+        let f = &facts[at(id)];
+        for o in module.inst(id).operands() {
+            let reader = if f.grouped && f.key == facts[at(*o)].key { f.stage } else { 0 };
+            earliest[at(*o)] = earliest[at(*o)].min(reader);
+        }
+    }
+}
+
 /// Takes out of the groups what is seen where it must not be, until stages and members agree. `false`: they do not.
 fn settle(module: &HloModule, c: CompId, rows: &Rows, facts: &mut [Facts]) -> bool {
     let comp = module.comp(c);
@@ -197,6 +215,7 @@ fn settle(module: &HloModule, c: CompId, rows: &Rows, facts: &mut [Facts]) -> bo
             }
             facts[at(id)].stage = stage;
         }
+        with_readers(module, c, facts);
         // Seen by another group, by no group, or whole.
         let mut seen = vec![false; facts.len()];
         seen[at(comp.root)] = true;
