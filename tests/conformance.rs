@@ -17,7 +17,7 @@ use murre::systems::address::affine::lower_affine_expr;
 use murre::systems::address::lower_ap::lower_ap;
 use murre::systems::address::walk::Walk;
 use murre::systems::loops::verify_loops::check;
-use murre::systems::route::assign_hwdge_engine::hwdge_engine;
+use murre::systems::route::assign_hwdge_engine::{HwdgeTurn, hwdge_engine};
 use murre::systems::route::dge_instruction_type::ring_depth;
 use murre::systems::route::dynamic_dma_cleanup::dynamic_dma_cleanup;
 use murre::systems::route::dynamic_dma_scan::dynamic_dma_scan;
@@ -260,7 +260,7 @@ fn broken(make: impl Fn(&mut Exprs) -> (ExprId, ExprId, ExprId)) -> Option<&'sta
     };
     let regs =
         AxisRegs { iv: RegId(1), limit: RegId::NONE, condition: RegId::NONE, per_engine: [RegId::NONE; 5] };
-    check(&head, &AxisBounds { lb, ub, step, max_trip: 8 }, &regs, &exprs).err().map(|(rule, _)| rule)
+    check(&head, &AxisBounds { lb, ub, step, max_trip: 8 }, &regs, &exprs).err().map(|b| b.rule)
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn hook_06_euclidean_modulo() {
 #[test]
 fn hook_07_hwdge_engines() {
     use EngineId::{Activation, Dma, Dve, Pe, Pool, Sp, Unassigned};
-    let mut turn = 0;
+    let mut turn = HwdgeTurn(0);
     let robin: Vec<_> = (0..7).map(|_| hwdge_engine(50, Pool, &mut turn)).collect();
     assert_eq!(robin, [Sp, Activation, Dve, Sp, Activation, Dve, Sp].map(Some));
     for arch in [30, 40, 49] {
@@ -352,7 +352,7 @@ fn hook_07_hwdge_engines() {
             (Pe, None),
         ];
         for (current, expected) in ladder {
-            assert_eq!(hwdge_engine(arch, current, &mut 0), expected, "{arch} {current:?}");
+            assert_eq!(hwdge_engine(arch, current, &mut HwdgeTurn(0)), expected, "{arch} {current:?}");
         }
     }
 }

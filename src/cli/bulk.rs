@@ -69,7 +69,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         jobs: args.jobs.map_or_else(cores, usize::from),
         resume: args.resume,
         fail_fast: args.fail_fast,
-        options: args.steering.options(),
+        options: args.steering.options()?,
     };
     let bar = console.progress(request.units.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} eta {eta} {msg}") {
