@@ -49,6 +49,9 @@ pub struct Steering {
     /// Bytes of each SBUF partition to use, the reserved ones included; what does not fit moves to DRAM
     #[arg(long, value_name = "N")]
     sbuf_bytes: Option<u32>,
+    /// Load the bases of on-chip run-time addresses through pointers in memory instead of writing them into the code
+    #[arg(long)]
+    pointer_bases: bool,
     /// Run the checks after each stage
     #[arg(long)]
     verify: bool,
@@ -74,6 +77,7 @@ impl Steering {
             dge_levels: self.dge_levels.unwrap_or_default(),
             unroll_limit: self.unroll_limit,
             sbuf_limit: self.sbuf_bytes,
+            pointer_bases: self.pointer_bases,
             verify: self.verify,
             executor,
             ..CompileOptions::default()

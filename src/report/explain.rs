@@ -19,7 +19,7 @@ use murre_components::hlo::HloModule;
 use murre_components::ids::*;
 use murre_components::isa::{Instr, decode};
 use murre_components::penguin::{
-    DynamicCopies, NodeHead, NodeKind, NodeOperand, NodeOperands, NodeScalars, OperandPool,
+    DynamicCopies, NodeHead, NodeOperand, NodeOperands, NodeScalars, OperandPool,
 };
 use murre_components::program::Program;
 use murre_systems::CompileOutcome;
@@ -337,16 +337,12 @@ impl Way<'_> {
             set.extend(reached.iter().map(|r| abstracted(*r)).filter(|r| r.is_some()));
             set
         };
-        let named = |(head, operands, scalars): &(NodeHead, NodeOperands, NodeScalars)| {
+        let named = |(_, operands, scalars): &(NodeHead, NodeOperands, NodeScalars)| {
             let first = operands.first as usize;
             let list =
                 self.pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default();
-            let dynamic =
-                matches!(head.kind, NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst);
-            let copy = self.copies.and_then(|c| c.0.get(scalars.imm as usize)).filter(|_| dynamic);
             [scalars.dst, scalars.a, scalars.b].iter().any(|r| all.contains(r))
                 || list.iter().any(|o| matches!(o, NodeOperand::Scalar(r, _) if all.contains(r)))
-                || copy.is_some_and(|c| c.indices.iter().any(|i| all.contains(&i.addr)))
         };
         let rows = self.tables.nodes.iter().enumerate().filter(|(_, n)| named(n));
         rows.map(|(k, _)| dump::node(k, &self.names, self.pool, self.copies)).collect()

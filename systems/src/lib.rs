@@ -23,5 +23,5 @@ pub mod sync;
 pub mod synth;
 
 pub use compile::{CompileOutcome, Compiler, compile};
-pub use options::{CompileOptions, DgeLevels, EstimateOptions, ExecutorChoice};
+pub use options::{CompileOptions, DgeLevels, EstimateOptions, ExecutorChoice, IndexNumbering};
 pub use pass::{Pass, Stage, passes};
