@@ -1,13 +1,21 @@
 //! Penguin nodes: tensor operators on homes (`spec/ir.md 2`). A node's operands are accesses of locations in their
 //! element space, immediates, or control scalars; the order of the node table is program order.
 //!
-//! The dynamic copies are the nodes that carry a run-time address. Both of their operands are read: the destination
-//! of a scatter is the node's result, never an operand.
+//! The dynamic copies are the nodes that carry a run-time address: [`dynamic_copy`].
+
+pub mod ap_index;
+pub mod dynamic_copy;
+pub mod serialize;
+
+pub use ap_index::{ApIndex, ApIndices};
+pub use dynamic_copy::{
+    DynamicCopies, DynamicIndex, NodeValue, TensorCopyDynamic, TensorCopyDynamicBase, replace_use_of_with,
+};
 
 use crate::bir::ApPattern;
 use crate::dtype::DType;
 use crate::hlo::HloOp;
-use crate::ids::{AxisId, ExprId, HloId, LocId, RegId};
+use crate::ids::{AxisId, HloId, LocId, RegId};
 use arrayvec::ArrayVec;
 use bevy_ecs::prelude::{Bundle, Component, Resource};
 
@@ -17,9 +25,9 @@ use bevy_ecs::prelude::{Bundle, Component, Resource};
 pub enum NodeKind {
     /// Static copy between any two homes; casts when the element types differ.
     Copy,
-    /// Gather form of a dynamic copy: the read address is a run-time value.
+    /// Gather form of a dynamic copy: the read address is a run-time value. Operands: result, source, addresses.
     TensorCopyDynamicSrc,
-    /// Scatter form: the write address is a run-time value.
+    /// Scatter form: the write address is a run-time value. Operands: result, source, addresses.
     TensorCopyDynamicDst,
     /// Gather by a vector of run-time offsets: result, source, offsets.
     GatherRows,
@@ -167,32 +175,6 @@ impl NodeOperand {
 #[derive(Resource, Default)]
 pub struct OperandPool(pub Vec<NodeOperand>);
 
-/// One run-time index of a dynamic copy: `addr * scale` elements along dimension `dim`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DynamicIndex {
-    /// `generic_addrs`: the clamped run-time index.
-    pub addr: RegId,
-    /// The same as an expression: over the loop axis when the index is its induction variable.
-    pub expr: ExprId,
-    /// `generic_dim`.
-    pub dim: u32,
-    /// `offset_scale`, elements of the location's element space.
-    pub scale: u32,
-}
-
-/// The run-time payload of a dynamic copy. No index is the legal degenerate form: a static copy.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct TensorCopyDynamic {
-    /// The indices, outermost dimension first.
-    pub indices: ArrayVec<DynamicIndex, 8>,
-    /// Which pairs of the dynamic side materialise the address (`addr_free_indices`).
-    pub addr_free_indices: ArrayVec<u8, 8>,
-    /// Largest admissible total offset plus one, elements; of a vector offset the largest index plus one.
-    pub max_index: u32,
-    /// Number of offsets of a vector offset; 0 when the offset is a scalar.
-    pub indices_in_vector: u32,
-}
-
 /// One step of a chain: an fp32 operator with a constant, in the order of the operands.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(missing_docs)]
@@ -215,10 +197,6 @@ pub struct Chain {
 /// All chains.
 #[derive(Resource, Default)]
 pub struct Chains(pub Vec<Chain>);
-
-/// Payloads of the dynamic copies.
-#[derive(Resource, Default)]
-pub struct DynamicCopies(pub Vec<TensorCopyDynamic>);
 
 const _: () = assert!(size_of::<NodeHead>() == 12);
 const _: () = assert!(size_of::<NodeOperands>() == 8);

@@ -20,6 +20,15 @@ pub enum VarKind {
     Const = 6,
     /// Scratch of the program; poison until written.
     Internal = 7,
+    /// Holds the address of an on-chip location; its eight bytes are constants of the artifact.
+    Pointer = 8,
+}
+
+impl VarKind {
+    /// Whether its bytes are in the artifact.
+    pub fn is_constant(self) -> bool {
+        matches!(self, VarKind::Const | VarKind::Pointer)
+    }
 }
 
 /// A DRAM variable. Its id is its position in [`Program::vars`]; ADDR8 words name it by that id.

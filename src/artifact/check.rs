@@ -6,7 +6,7 @@
 use murre_components::diag::{Diagnostic, codes::artifact as codes};
 use murre_components::dtype::HloType;
 use murre_components::engine::MAX_QUEUES;
-use murre_components::program::{Program, Symbol, VarKind};
+use murre_components::program::{Program, Symbol};
 
 /// The first index of `program` that points outside its table, if any.
 pub fn check(program: &Program) -> Result<(), Diagnostic> {
@@ -37,7 +37,7 @@ pub fn check(program: &Program) -> Result<(), Diagnostic> {
     }
     for (i, v) in p.vars.iter().enumerate() {
         let end = v.const_offset.checked_add(v.bytes);
-        if v.kind == VarKind::Const && end.is_none_or(|e| e > p.constants.len() as u64) {
+        if v.kind.is_constant() && end.is_none_or(|e| e > p.constants.len() as u64) {
             return fault(format!(
                 "variable {i} ('{}') reaches past the {} constant bytes",
                 v.name,

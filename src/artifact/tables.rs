@@ -157,6 +157,7 @@ pub(super) fn decode(file: &ArtifactFile<'_>, meta: &Meta) -> Result<Program, Di
             3 => VarKind::Output,
             6 => VarKind::Const,
             7 => VarKind::Internal,
+            8 => VarKind::Pointer,
             other => return Err(s.fault(format!("unknown variable kind {other}"))),
         };
         Ok(Var { kind, bytes: s.u64()?, const_offset: s.u64()?, name: s.text()? })

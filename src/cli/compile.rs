@@ -73,6 +73,9 @@ pub struct Steering {
     /// Rows of a batch where a sweep over a table is split among threads
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     batch_rows: Option<u32>,
+    /// Load the bases of on-chip run-time addresses through pointers in memory instead of writing them into the code
+    #[arg(long)]
+    pointer_bases: bool,
     /// Run the checks after each stage
     #[arg(long)]
     verify: bool,
@@ -111,6 +114,7 @@ impl Steering {
             ),
             ("--unroll-limit", self.unroll_limit.is_some()),
             ("--sbuf-bytes", self.sbuf_bytes.is_some()),
+            ("--pointer-bases", self.pointer_bases),
             ("--verify", self.verify),
             ("--shuffle", self.shuffle.is_some()),
             ("--chaos", self.chaos.is_some()),
@@ -135,6 +139,7 @@ impl Steering {
             dge_scratch_bytes: self.dynamic_dma_scratch_size_per_partition.unwrap_or(usual.dge_scratch_bytes),
             unroll_limit: self.unroll_limit.unwrap_or(usual.unroll_limit),
             sbuf_limit: self.sbuf_bytes,
+            pointer_bases: self.pointer_bases,
             verify: self.verify,
             executor,
             shuffle: self.shuffle,

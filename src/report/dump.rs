@@ -49,6 +49,14 @@ pub fn dump(world: &mut World) -> String {
             }
         }
     }
+    for (k, ap) in tables.aps.iter().enumerate() {
+        let info = payloads.and_then(|p| p.dynamic(ap.dynamic.payload));
+        if let (Some(info), Some(exprs)) = (info, names.exprs) {
+            let head = ap.head;
+            let actual = geometry(&names, head.loc, head.offset, head.dtype.name(), &ap.pattern);
+            let _ = writeln!(out, "ap {k}: {}", info.json(exprs, &actual, &|r| names.reg(r)));
+        }
+    }
     rows(&mut out, &names);
     out
 }
@@ -178,6 +186,32 @@ fn nodes(out: &mut String, names: &Names, pool: Option<&OperandPool>, dynamic: O
         out.push_str(&node(k, names, pool, dynamic));
         out.push('\n');
     }
+    let var = |o: &NodeOperand| match o.value() {
+        Some(NodeValue::Tensor(l)) => names.loc(l),
+        Some(NodeValue::Scalar(r)) => names.reg(r),
+        None => "-".into(),
+    };
+    for (k, (head, operands, scalars)) in names.tables.nodes.iter().enumerate() {
+        let list = operand_list(pool, operands);
+        let payload = dynamic.and_then(|d| d.0.get(scalars.imm as usize));
+        if let Some(copy) = payload.and_then(|p| TensorCopyDynamicBase::of(head.kind, list, p)) {
+            let _ = writeln!(out, "dynamic copy n{k}: {}", copy.serialize(var));
+        }
+    }
+}
+
+fn operand_list<'a>(pool: Option<&'a OperandPool>, operands: &NodeOperands) -> &'a [NodeOperand] {
+    let first = operands.first as usize;
+    pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default()
+}
+
+/// An operand of a node.
+pub(super) fn use_str(operand: &NodeOperand, names: &Names) -> String {
+    match operand {
+        NodeOperand::Access(a) => geometry(names, a.loc, a.offset, a.dtype.name(), &a.pattern),
+        NodeOperand::Splat(bits, t) => format!("splat({bits:#x} {})", t.name()),
+        NodeOperand::Scalar(r, t) => format!("{}({})", names.reg(*r), t.name()),
+    }
 }
 
 /// The line of Penguin node `k`.
@@ -190,17 +224,16 @@ pub(super) fn node(
     let mut out = String::new();
     let Some((head, operands, scalars)) = names.tables.nodes.get(k) else { return out };
     let _ = write!(out, "n{k:<5} {:<22?} {:<12}", head.kind, head.op.name());
-    let first = operands.first as usize;
-    let list = pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default();
-    for (k, operand) in list.iter().enumerate() {
-        out.push_str(["", " <- ", ", "][k.min(2)]);
-        let _ = match operand {
-            NodeOperand::Access(a) => {
-                write!(out, "{}", geometry(names, a.loc, a.offset, a.dtype.name(), &a.pattern))
-            }
-            NodeOperand::Splat(bits, t) => write!(out, "splat({bits:#x} {})", t.name()),
-            NodeOperand::Scalar(r, t) => write!(out, "{}({})", names.reg(*r), t.name()),
-        };
+    let list = operand_list(pool, operands);
+    let payload = dynamic.and_then(|d| d.0.get(scalars.imm as usize));
+    let copy = payload.and_then(|p| TensorCopyDynamicBase::of(head.kind, list, p));
+    if let (Some(copy), Some(result)) = (copy, list.first()) {
+        let _ = write!(out, "{} = {}", use_str(result, names), copy.rhs_str(|o| use_str(o, names)));
+    } else {
+        for (k, operand) in list.iter().enumerate() {
+            out.push_str(["", " <- ", ", "][k.min(2)]);
+            out.push_str(&use_str(operand, names));
+        }
     }
     for (name, id) in [("dst", scalars.dst), ("a", scalars.a), ("b", scalars.b)] {
         if id.is_some() {
@@ -208,15 +241,10 @@ pub(super) fn node(
         }
     }
     match head.kind {
-        NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst => {
-            for i in dynamic.and_then(|d| d.0.get(scalars.imm as usize)).iter().flat_map(|d| &d.indices) {
-                let _ = write!(out, " dim{}+={}*({})", i.dim, i.scale, names.expr(i.expr));
-            }
-        }
         NodeKind::ScalarAlu => {
             let _ = write!(out, " {} {}", alu(head.sub), scalars.imm as i32);
         }
-        _ if scalars.imm != 0 => {
+        _ if scalars.imm != 0 && copy.is_none() => {
             let _ = write!(out, " imm {}", scalars.imm as i32);
         }
         _ => {}
@@ -243,6 +271,11 @@ fn rows(out: &mut String, names: &Names) {
             names.reg(a.regs.iv),
             names.reg(a.regs.limit),
         );
+    }
+    for id in (0..t.regs.len()).map(RegId::new) {
+        if let Some(name) = names.address_reg(id) {
+            let _ = writeln!(out, "reg {}: {name}", names.reg(id));
+        }
     }
     for (k, l) in t.locs.iter().enumerate() {
         let h = l.head;

@@ -29,6 +29,27 @@ impl Names<'_> {
         }
     }
 
+    /// The name of a register that address code minted, one a lane: `Reg_12_45_RegAPOffset_sbuf5` where a symbolic
+    /// pattern was lowered (`spec/ir.md 5.4`), `45-reg-mult-out-dram0` in front of a dynamic DMA (5.5).
+    pub fn address_reg(&self, id: RegId) -> Option<String> {
+        let reg = self.tables.regs.get(id.index()).filter(|r| r.from.inst.is_some())?;
+        let (inst, role, loc) = (reg.from.inst.0, reg.head.role, self.loc(reg.from.loc));
+        let lane = |suffix: &str| match role {
+            RegRole::ApOffset
+            | RegRole::SubTensorId
+            | RegRole::Temp
+            | RegRole::DramAddr0
+            | RegRole::ApAddr => format!("Reg_{}_{inst}_{suffix}_{loc}", id.0),
+            _ => format!("{inst}-{suffix}-{loc}"),
+        };
+        Some(match reg.head.width {
+            2 if role.high_suffix() != role.suffix() => {
+                format!("{}:{}", lane(role.suffix()), lane(role.high_suffix()))
+            }
+            _ => lane(role.suffix()),
+        })
+    }
+
     /// `sbuf5`, `psum2`, `dram0(x)`.
     pub fn loc(&self, id: LocId) -> String {
         let Some(loc) = self.tables.locs.get(id.index()).filter(|_| id.is_some()) else { return "-".into() };
@@ -57,6 +78,8 @@ impl Names<'_> {
             Expr::IndirectArg { arg_id } => format!("arg{arg_id}"),
             Expr::AxisIv(axis) => format!("i{}", axis.0),
             Expr::RuntimeInt(reg) => self.reg(*reg),
+            Expr::Sum(operands) => operands.iter().map(|o| self.expr(*o)).collect::<Vec<_>>().join(" + "),
+            Expr::Mult { operand, coef } => format!("{coef}*({})", self.expr(*operand)),
             Expr::FloorDiv { numer, denom } => format!("({}) floordiv {denom}", self.expr(*numer)),
             Expr::Modulo { numer, denom } => format!("({}) mod {denom}", self.expr(*numer)),
             Expr::Affine { terms, c } => {

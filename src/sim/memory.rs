@@ -9,7 +9,7 @@ use super::race::Races;
 use murre_components::diag::{Diagnostic, codes::sim as codes};
 use murre_components::engine::{PSUM_BANK_BYTES, PSUM_BANKS};
 use murre_components::isa::addr4::{Space, space_of};
-use murre_components::program::{Program, VarKind};
+use murre_components::program::Program;
 use std::cell::RefCell;
 
 /// Bytes of PSUM in one partition.
@@ -91,7 +91,9 @@ impl Memory {
             .iter()
             .map(|v| {
                 let start = v.const_offset as usize;
-                let constant = (v.kind == VarKind::Const)
+                let constant = v
+                    .kind
+                    .is_constant()
                     .then(|| program.constants.get(start..start.saturating_add(v.bytes as usize)))
                     .flatten();
                 match constant {

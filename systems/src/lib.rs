@@ -28,5 +28,5 @@ pub mod synth;
 pub mod watch;
 
 pub use compile::{CompileOutcome, Compiler, compile};
-pub use options::{CompileOptions, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice};
+pub use options::{CompileOptions, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice, IndexNumbering};
 pub use pass::{Pass, Stage, passes};

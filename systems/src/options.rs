@@ -159,7 +159,8 @@ pub enum ExecutorChoice {
     Multi,
 }
 
-/// Options of a compilation. The bytes depend on `target`, `dge_levels`, `dge_route`, the sizes, the limit and `share_dram` only.
+/// Options of a compilation. The bytes depend on `target`, `dge_levels`, `dge_route`, the sizes, the limit, `share_dram` and
+/// `pointer_bases` only.
 #[derive(Resource, Clone, Debug)]
 pub struct CompileOptions {
     /// The generation.
@@ -178,6 +179,10 @@ pub struct CompileOptions {
     pub unroll_limit: u32,
     /// Whether DRAM arrays of the program's own that are never alive together share a variable.
     pub share_dram: bool,
+    /// Whether the base of an on-chip run-time address is loaded from memory instead of being an immediate (D13).
+    pub pointer_bases: bool,
+    /// How the ids of index arguments are renumbered; the bytes do not depend on it.
+    pub index_numbering: IndexNumbering,
     /// Whether the `verify_*` passes run.
     pub verify: bool,
     /// Last stage to run.
@@ -192,6 +197,16 @@ pub struct CompileOptions {
     pub batch_rows: Option<u32>,
     /// How to estimate the cost of the program; no estimate when `None`.
     pub estimate: Option<EstimateOptions>,
+}
+
+/// How the ids of an instruction's index arguments become dense (D11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IndexNumbering {
+    /// The rank among the collected ids: 3 and 7 become 0 and 1.
+    #[default]
+    Rank,
+    /// The id less the number of smaller collected ids: 3 and 7 become 3 and 6.
+    Subtract,
 }
 
 /// How to estimate.
@@ -250,6 +265,8 @@ impl Default for CompileOptions {
             sbuf_limit: None,
             unroll_limit: 512,
             share_dram: true,
+            pointer_bases: false,
+            index_numbering: IndexNumbering::Rank,
             verify: false,
             stop_after: None,
             executor: ExecutorChoice::Single,

@@ -19,6 +19,16 @@ pub struct DynamicTerm {
     pub coef: i64,
 }
 
+/// Row stride of dimension `from - 1` in elements: the product of the extents from `from` inward, 1 for none. `None` past
+/// the rank plus one, or when it does not fit. The product takes the dimensions *inside* the indexed one: that is what
+/// makes `coef * index` the start of row `index` (D12).
+pub fn accumulated_shape(shape: &[u64], from: usize) -> Option<u64> {
+    if from > shape.len() + 1 {
+        return None;
+    }
+    shape.iter().skip(from).try_fold(1u64, |product, n| product.checked_mul(*n))
+}
+
 /// Scalar or vector offset: exactly one of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OffsetKind {
@@ -86,5 +96,31 @@ impl Payloads {
             Some(Payload::Symbolic(s)) => Some(s),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::accumulated_shape;
+
+    /// D12 by numbers: with the row stride, `stride * index` is the first element of row `index` of a dense tensor.
+    #[test]
+    fn the_accumulated_shape_is_the_row_stride() {
+        let shape = [5u64, 3, 4, 2];
+        let flat = |at: [u64; 4]| at.iter().zip(shape).fold(0, |f, (i, n)| f * n + i);
+        for dim in 0..4 {
+            let stride = accumulated_shape(&shape, dim + 1);
+            for index in 0..shape[dim] {
+                let mut at = [0; 4];
+                at[dim] = index;
+                assert_eq!(stride.map(|s| s * index), Some(flat(at)), "dimension {dim}, index {index}");
+            }
+            // The largest index as multiplier goes wrong for every row but the first.
+            assert_ne!(Some(shape[dim]), stride.filter(|_| dim != 2));
+        }
+        assert_eq!(accumulated_shape(&shape, 4), Some(1));
+        assert_eq!(accumulated_shape(&shape, 5), Some(1));
+        assert_eq!(accumulated_shape(&shape, 6), None);
+        assert_eq!(accumulated_shape(&[u64::MAX, u64::MAX, 2], 0), None);
     }
 }

@@ -19,11 +19,11 @@ pub enum RegRole {
     SubTensorId,
     Temp,
     DramAddr0,
-    DramAddr1,
-    Temp1,
     ApAddr,
     /// Sum of a dynamic DMA's byte offset.
     DynamicOffset,
+    /// An index of it that is more than a register.
+    DynamicIndex,
     /// One term of it.
     DynamicTerm,
     /// Bound of a dynamic DMA.
@@ -41,12 +41,20 @@ impl RegRole {
             RegRole::SubTensorId => "RegSubTensorId",
             RegRole::Temp => "RegTemp",
             RegRole::DramAddr0 => "RegDramAddr0",
-            RegRole::DramAddr1 => "RegDramAddr1",
-            RegRole::Temp1 => "RegTemp1",
             RegRole::ApAddr => "RegAPAddr",
             RegRole::DynamicOffset => "dynamic-offset-reg",
+            RegRole::DynamicIndex => "dynamic-index-reg",
             RegRole::DynamicTerm => "reg-mult-out",
             RegRole::Bound => "bound-reg",
+        }
+    }
+
+    /// The same for the high lane of a pair, where it has a name of its own.
+    pub fn high_suffix(self) -> &'static str {
+        match self {
+            RegRole::DramAddr0 => "RegDramAddr1",
+            RegRole::Temp => "RegTemp1",
+            other => other.suffix(),
         }
     }
 }

@@ -28,7 +28,7 @@ use murre_components::hash::{SeededSet, seeded_set};
 use murre_components::hlo::{HloInst, HloModule, HloOp};
 use murre_components::ids::*;
 use murre_components::penguin::{
-    DynamicCopies, NodeHead, NodeKind, NodeOperand, NodeOperands, NodeScalars, OperandPool,
+    DynamicCopies, NodeHead, NodeOperand, NodeOperands, NodeScalars, OperandPool, TensorCopyDynamicBase,
 };
 use murre_components::program::Program;
 use murre_systems::dynamic_shape::story::ShapeStory;
@@ -325,14 +325,12 @@ impl Way<'_> {
         for r in reached {
             all.extend(self.reg(*r).map(|row| row.from.all).filter(|r| r.is_some()));
         }
-        let named = |(head, operands, scalars): &(NodeHead, NodeOperands, NodeScalars)| {
-            let copy = self.dynamic_copy(head, scalars);
+        let named = |(_, operands, scalars): &(NodeHead, NodeOperands, NodeScalars)| {
             [scalars.dst, scalars.a, scalars.b].iter().any(|r| all.contains(r))
                 || self
                     .node_operands(operands)
                     .iter()
                     .any(|o| matches!(o, NodeOperand::Scalar(r, _) if all.contains(r)))
-                || copy.is_some_and(|c| c.indices.iter().any(|i| all.contains(&i.addr)))
         };
         let rows = self.tables.nodes.iter().enumerate().filter(|(_, n)| named(n));
         rows.map(|(k, _)| self.node(k)).collect()
@@ -343,37 +341,16 @@ impl Way<'_> {
         self.pool.and_then(|p| p.0.get(first..first + operands.count as usize)).unwrap_or_default()
     }
 
-    fn dynamic_copy(
-        &self,
-        head: &NodeHead,
-        scalars: &NodeScalars,
-    ) -> Option<&murre_components::penguin::TensorCopyDynamic> {
-        let dynamic = matches!(head.kind, NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst);
-        self.copies.and_then(|c| c.0.get(scalars.imm as usize)).filter(|_| dynamic)
-    }
-
-    /// A node and, of a dynamic copy, its right-hand side (`spec/ir.md 2.3`).
+    /// A node and, of a dynamic copy, its right-hand side (`spec/ir.md 2.2`).
     fn node(&self, k: usize) -> Node {
         let text = dump::node(k, &self.names, self.pool, self.copies);
         let Some((head, operands, scalars)) = self.tables.nodes.get(k) else {
             return Node { node: k, kind: String::new(), text, right: None };
         };
-        let right = self.dynamic_copy(head, scalars).map(|copy| {
-            let source = self.node_operands(operands).get(1).and_then(|o| o.access());
-            let source = source.map_or("-".into(), |a| self.names.loc(a.loc));
-            let dims: Vec<String> = copy.indices.iter().map(|i| i.dim.to_string()).collect();
-            let addrs: Vec<String> = copy.indices.iter().map(|i| self.names.expr(i.expr)).collect();
-            let addrs = addrs.join(", ");
-            match head.kind {
-                NodeKind::TensorCopyDynamicSrc => {
-                    format!(
-                        "dynamic_copy_src {source} generic_dim:[{}] generic_addrs: {addrs}",
-                        dims.join(",")
-                    )
-                }
-                _ => format!("dynamic_copy_dst {source}"),
-            }
-        });
+        let payload = self.copies.and_then(|c| c.0.get(scalars.imm as usize));
+        let copy =
+            payload.and_then(|p| TensorCopyDynamicBase::of(head.kind, self.node_operands(operands), p));
+        let right = copy.map(|copy| copy.rhs_str(|o| dump::use_str(o, &self.names)));
         Node { node: k, kind: format!("{:?}", head.kind), text, right }
     }
 

@@ -23,14 +23,7 @@ impl Way<'_> {
             (Opcode::RegisterAlu, Some(RegRole::DynamicOffset | RegRole::ApOffset)) => Why::OffsetSum,
             (
                 Opcode::RegisterAlu | Opcode::RegisterMove,
-                Some(
-                    RegRole::ApAddr
-                    | RegRole::SubTensorId
-                    | RegRole::Temp
-                    | RegRole::Temp1
-                    | RegRole::DramAddr0
-                    | RegRole::DramAddr1,
-                ),
+                Some(RegRole::ApAddr | RegRole::SubTensorId | RegRole::Temp | RegRole::DramAddr0),
             ) => {
                 let limit = self.module.get(inst.from.hlo).is_some_and(|i| i.op == HloOp::While);
                 if limit { Why::Limit } else { Why::ChipAddress }

@@ -74,6 +74,11 @@ impl<'a> Rows<'a> {
             Expr::RuntimeInt(r) => reference("r", r.0),
             Expr::AxisIv(a) => reference("axis", a.0),
             Expr::IndirectArg { arg_id } => format!("argument {arg_id}").into(),
+            Expr::Sum(operands) => {
+                let operands: Vec<Value> = operands.iter().map(|e| self.expr(*e)).collect();
+                json!({ "sum": operands })
+            }
+            Expr::Mult { operand, coef } => json!({ "mult": [self.expr(*operand), coef] }),
             Expr::FloorDiv { numer, denom } => json!({ "floor_div": [self.expr(*numer), denom] }),
             Expr::Modulo { numer, denom } => json!({ "modulo": [self.expr(*numer), denom] }),
             Expr::Affine { terms, c } => {

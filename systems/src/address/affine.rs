@@ -3,6 +3,8 @@
 
 use super::walk::{Walk, op};
 use murre_components::bir::*;
+use murre_components::diag::Code;
+use murre_components::diag::codes::lower::{ADDRESS_OPERATOR, DYNAMIC_REGISTER};
 use murre_components::engine::EngineId;
 use murre_components::ids::*;
 
@@ -18,6 +20,14 @@ pub enum AffineFault {
 }
 
 impl AffineFault {
+    /// The code to report it with.
+    pub fn code(self) -> Code {
+        match self {
+            AffineFault::NotAffine => &ADDRESS_OPERATOR,
+            AffineFault::NoInductionRegister | AffineFault::NoRegister => &DYNAMIC_REGISTER,
+        }
+    }
+
     /// In words.
     pub fn message(self) -> &'static str {
         match self {

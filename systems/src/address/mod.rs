@@ -6,6 +6,7 @@ pub mod expand_all_engine;
 pub mod expand_dynamic_ap_info;
 pub mod lower_ap;
 pub mod lower_branch;
+pub mod pointer_base;
 pub mod rewire_dynamic_ap_registers;
 pub mod verify_address;
 pub mod walk;

@@ -25,9 +25,20 @@ use murre_components::isa::alu::AluOp;
 use murre_components::penguin::*;
 use murre_components::program::VarKind;
 
-/// Patterns that wait for their run-time half: the pattern and its row in [`DynamicCopies`].
+/// A pattern that waits for its run-time half.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Pending {
+    /// The pattern.
+    pub ap: ApId,
+    /// Operands of its node.
+    pub operands: NodeOperands,
+    /// Payload of its node, in [`DynamicCopies`].
+    pub copy: u32,
+}
+
+/// All patterns that wait.
 #[derive(Resource, Default)]
-pub struct PendingDynamic(pub Vec<(ApId, u32)>);
+pub struct PendingDynamic(pub Vec<Pending>);
 
 /// The pass.
 pub fn select_instructions(world: &mut World) {
@@ -46,11 +57,14 @@ pub fn select_instructions(world: &mut World) {
         let pool = world.resource::<OperandPool>();
         let none = Chains::default();
         let chains = world.get_resource::<Chains>().unwrap_or(&none);
+        let no_copies = DynamicCopies::default();
+        let copies = world.get_resource::<DynamicCopies>().unwrap_or(&no_copies);
         let diagnostics = world.resource::<Diagnostics>();
         for ((head, range), scalars) in heads.iter().zip(ranges).zip(scalars) {
             let operands = &pool.0[range.first as usize..(range.first + range.count) as usize];
             emit.hlo = head.hlo;
-            if !node(&mut emit, head, operands, scalars, &mut axes, &mut pending, chains) {
+            let mut dynamic = Dynamic { range: *range, copies, pending: &mut pending };
+            if !node(&mut emit, head, operands, scalars, &mut axes, &mut dynamic, chains) {
                 diagnostics.push(
                     Diagnostic::error(
                         &LOWER_UNSUPPORTED_OP,
@@ -73,13 +87,28 @@ pub fn select_instructions(world: &mut World) {
     world.insert_resource(pending);
 }
 
+/// What a dynamic copy needs beside its operands.
+struct Dynamic<'a> {
+    range: NodeOperands,
+    copies: &'a DynamicCopies,
+    pending: &'a mut PendingDynamic,
+}
+
+impl Dynamic<'_> {
+    /// The pattern `at` of the last instruction waits.
+    fn wait(&mut self, e: &Emit, at: u32, copy: u32) {
+        let first = e.staging.insts.last().map_or(ApId::NONE, |r| r.operands.first);
+        self.pending.0.push(Pending { ap: ApId(first.0 + at), operands: self.range, copy });
+    }
+}
+
 fn node(
     e: &mut Emit,
     head: &NodeHead,
     operands: &[NodeOperand],
     scalars: &NodeScalars,
     axes: &mut [AxisHead],
-    pending: &mut PendingDynamic,
+    dynamic: &mut Dynamic<'_>,
     chains: &Chains,
 ) -> bool {
     let access = |k: usize| operands.get(k).and_then(|o| o.access()).map(operand);
@@ -99,7 +128,17 @@ fn node(
         }
         NodeKind::TensorCopyDynamicSrc | NodeKind::TensorCopyDynamicDst => {
             let (Some(out), Some(source)) = (access(0), access(1)) else { return false };
-            dynamic_copy(e, head.kind == NodeKind::TensorCopyDynamicSrc, out, source, scalars.imm, pending);
+            let payload = dynamic.copies.0.get(scalars.imm as usize);
+            let copy = payload.and_then(|p| TensorCopyDynamicBase::of(head.kind, operands, p));
+            let Some(copy) = copy else { return false };
+            if copy.generic_addrs().is_empty() {
+                // Without addresses it is a static copy.
+                let mut row = InstRow::new(Opcode::DmaCopy, EngineId::Dma, head.hlo);
+                row.head.flags = io_flag(e, &out, &source);
+                e.push(row, &[out], &[source]);
+                return true;
+            }
+            dynamic_copy(e, copy, out, source, scalars.imm, dynamic);
             true
         }
         NodeKind::GatherRows | NodeKind::ScatterRows => {
@@ -110,8 +149,7 @@ fn node(
             row.head.flags = InstHead::DYNAMIC | io_flag(e, &out, &source);
             row.args.op0 = head.sub;
             e.push(row, &[out], &[source, index]);
-            let first = e.staging.insts.last().map_or(ApId::NONE, |r| r.operands.first);
-            pending.0.push((ApId(first.0 + (head.kind == NodeKind::GatherRows) as u32), scalars.imm));
+            dynamic.wait(e, (head.kind == NodeKind::GatherRows) as u32, scalars.imm);
             true
         }
         NodeKind::GatherElements => {
@@ -232,25 +270,24 @@ fn io_flag(e: &Emit, a: &Operand, b: &Operand) -> u8 {
     if io(a) || io(b) { InstHead::IO } else { 0 }
 }
 
-/// A dynamic side in DRAM is a dynamic DMA; in SBUF an engine copy. At most 128 partitions and no cast: DVE (D16).
+/// A dynamic side in DRAM is a dynamic DMA, issued by Pool (D7); on chip an engine copy on the hinted engine (D16).
 fn dynamic_copy(
     e: &mut Emit,
-    gather: bool,
+    copy: TensorCopyDynamicBase<'_>,
     out: Operand,
     source: Operand,
     row_of: u32,
-    pending: &mut PendingDynamic,
+    dynamic: &mut Dynamic<'_>,
 ) {
-    let dynamic = if gather { &source } else { &out };
-    let dram = e.locs[dynamic.loc.index()].space == Space::Dram;
-    let (op, engine) = match (dram, gather) {
-        (true, _) => (Opcode::DmaCopy, EngineId::Pool),
-        (false, true) => (Opcode::TensorCopyDynamicSrc, EngineId::Dve),
-        (false, false) => (Opcode::TensorCopyDynamicDst, EngineId::Dve),
+    let gather = copy.is_gather();
+    let space = e.locs[if gather { source.loc } else { out.loc }.index()].space;
+    let (op, engine) = match (copy.engine_hint(space), gather) {
+        (EngineId::Dma, _) => (Opcode::DmaCopy, EngineId::Pool),
+        (hint, true) => (Opcode::TensorCopyDynamicSrc, hint),
+        (hint, false) => (Opcode::TensorCopyDynamicDst, hint),
     };
     let mut row = InstRow::new(op, engine, e.hlo);
-    row.head.flags = InstHead::DYNAMIC | if dram { io_flag(e, &out, &source) } else { 0 };
+    row.head.flags = InstHead::DYNAMIC | if space == Space::Dram { io_flag(e, &out, &source) } else { 0 };
     e.push(row, &[out], &[source]);
-    let first = e.staging.insts.last().map_or(ApId::NONE, |r| r.operands.first);
-    pending.0.push((ApId(first.0 + gather as u32), row_of));
+    dynamic.wait(e, gather as u32, row_of);
 }

@@ -43,6 +43,7 @@ fn var_name(head: &LocHead, from: &LocFrom, id: u32, signature: &Signature, modu
         VarKind::Input => leaf(&signature.inputs),
         VarKind::Output => leaf(&signature.outputs),
         VarKind::Const | VarKind::Internal => module.get(from.hlo).map(|h| h.name().to_owned()),
+        VarKind::Pointer => module.get(from.hlo).map(|h| format!("{}-ADDR", h.name())),
     };
     named.unwrap_or_else(|| format!("var{id}"))
 }
@@ -132,7 +133,7 @@ pub fn assemble_program(
                 name: var_name(head, from, place.address, &signature, &module),
                 kind: head.kind,
                 bytes: 0,
-                const_offset: if head.kind == VarKind::Const { u64::from(from.ordinal) } else { 0 },
+                const_offset: if head.kind.is_constant() { u64::from(from.ordinal) } else { 0 },
             };
         }
         var.bytes = var.bytes.max(head.part_bytes());

@@ -34,7 +34,8 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
             i.into()
         }
         Opcode::RegisterAlu => {
-            let high = |reg, low: u8| if v.wide(reg) { low + 1 } else { 0 };
+            // A 32-bit operation on a pair works on its low lane.
+            let high = |reg, low: u8| if v.wide(reg) && a.dtype == 1 { low + 1 } else { 0 };
             let immediate = a.mode == 1;
             let (src0, dst) = (v.colour(r.src0)?, v.colour(r.dst)?);
             let src1 = if immediate { 0 } else { v.colour(r.src1)? };

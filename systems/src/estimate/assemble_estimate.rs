@@ -57,7 +57,7 @@ fn roofline(locs: &[LocHead], traffic: &Traffic, bandwidth: f64, total: f64) -> 
             VarKind::Input => out.parameter_bytes += moved(&traffic.read, k, size),
             VarKind::Const => out.constant_bytes += moved(&traffic.read, k, size),
             VarKind::Output => out.output_bytes += moved(&traffic.written, k, size),
-            VarKind::Internal => {}
+            VarKind::Internal | VarKind::Pointer => {}
         }
     }
     let bytes = out.parameter_bytes + out.constant_bytes + out.output_bytes;

@@ -107,8 +107,6 @@ impl Lower<'_> {
                 if let (true, Some(c)) = (p.counter_is_axis, &counting) {
                     counter_is_axis = true;
                     inside[c.leaf] = Leaf::Scalar { ty: HloType::S32, reg: iv, dims: init[c.leaf].extents() };
-                    let expr = self.exprs.intern(Expr::AxisIv(axis));
-                    self.induction.insert(iv, expr);
                 }
             }
             None => {

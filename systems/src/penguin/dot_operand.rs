@@ -68,7 +68,7 @@ impl Lower<'_> {
         let across = (s.parts, sk * s.tiles as i64);
         let inner = [(b.1, sb), (j.1 - j.0, sk), (c.1, sc)];
         let dynamic = run_time(&[(b.0, sb), (c.0, sc)]);
-        if dynamic.indices.is_empty()
+        if dynamic.is_static()
             && let Some(held) = self.in_place(v.loc, base, across, inner)
         {
             return Ok(held);
@@ -88,7 +88,7 @@ impl Lower<'_> {
         let target = std::iter::once((s.parts, step)).chain(order.map(|d| (inner[d].0, steps[d]))).collect();
         let target = View { loc, ty: v.ty, offset: 0, dims: target };
         let source = View { loc: v.loc, ty: v.ty, offset: base, dims: source };
-        match dynamic.indices.is_empty() {
+        match dynamic.is_static() {
             true => self.dma_copy(&target, &source)?,
             false => self.dynamic_dma(NodeKind::TensorCopyDynamicSrc, &target, &source, dynamic)?,
         }

@@ -371,7 +371,7 @@ impl Lower<'_> {
                 let pattern = ApPattern::of([(elems, parts as u32), (1, cells as u32)]);
                 let target = self.access(tile, first as u32, pattern, AccessMode::Store);
                 let source = self.bank_part(bank, 0, cells, AccessMode::Load);
-                if run_time_column.indices.is_empty() {
+                if run_time_column.is_static() {
                     let operands = vec![target, source];
                     self.node(NodeKind::Elementwise, HloOp::Convert, 0, 0, operands, NodeScalars::default());
                 } else {
@@ -388,7 +388,7 @@ impl Lower<'_> {
                 let at = (w.members.0.fixed as i64 * all_rows + row) * all + w.columns.0.fixed as i64;
                 let target = View { loc: home.loc, ty: dot.ty, offset: at, dims: dims(all_rows * all, all) };
                 let dynamic = run_time(&[(w.members.0, all_rows * all), (w.rows.0, all), (w.columns.0, 1)]);
-                match dynamic.indices.is_empty() {
+                match dynamic.is_static() {
                     true => self.dma_copy(&target, &source)?,
                     false => {
                         self.dynamic_dma(NodeKind::TensorCopyDynamicDst, &target, &source, dynamic)?;

@@ -9,28 +9,49 @@ use super::lower::{Lower, Lowered, extents};
 use super::scalar::{SIGNED, Scalar};
 use super::view::{Layout, View, dma_dims, engine_pattern, merged, row_major};
 use arrayvec::ArrayVec;
-use murre_components::bir::{ApPattern, Expr, Space};
+use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
+use murre_components::dtype::DType;
 use murre_components::hlo::{HloInst, HloOp};
-use murre_components::ids::{HloId, LocId};
+use murre_components::ids::{HloId, LocId, RegId};
 use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{
-    AccessMode, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
+    AccessMode, ApIndices, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
 };
 use murre_components::program::VarKind;
+
+/// A run-time address on its way into a node: what each index counts, and its register (`generic_addrs`).
+#[derive(Clone, Default, Debug)]
+pub struct RunTime {
+    /// The payload.
+    pub copy: TensorCopyDynamic,
+    /// A register an index.
+    pub addrs: ArrayVec<RegId, 8>,
+}
+
+impl RunTime {
+    /// Whether the address is a constant after all.
+    pub fn is_static(&self) -> bool {
+        self.addrs.is_empty()
+    }
+}
 
 /// The clamped starts of a window.
 struct Starts {
     /// Static part per dimension.
     fixed: Vec<i64>,
     /// Run-time parts.
-    dynamic: TensorCopyDynamic,
+    dynamic: RunTime,
 }
 
 impl Lower<'_> {
     /// Clamps the starts of a window of `window` in `whole` and splits them into constants and registers.
     fn starts(&mut self, indices: &[&Leaf], whole: &View, window: &[u64]) -> Lowered<Starts> {
-        let mut starts = Starts { fixed: vec![0; window.len()], dynamic: TensorCopyDynamic::default() };
+        let mut starts = Starts { fixed: vec![0; window.len()], dynamic: RunTime::default() };
+        if whole.is_contiguous() && whole.dims.len() <= 8 {
+            // Dense: the scales below are the row strides.
+            starts.dynamic.copy.shape = whole.dims.iter().map(|d| d.0).collect();
+        }
         let mut highest = 0i64;
         for (d, leaf) in indices.iter().enumerate() {
             let (extent, stride) = whole.dims[d];
@@ -60,19 +81,16 @@ impl Lower<'_> {
                         return self
                             .refuse(&codes::LOWER_LAYOUT, "a run-time index with a stride past 32 bits");
                     }
-                    let expr = match self.induction.get(&addr) {
-                        Some(e) => *e,
-                        None => self.exprs.intern(Expr::RuntimeInt(addr)),
-                    };
                     highest += high * stride;
-                    let index = DynamicIndex { addr, expr, dim: d as u32, scale: stride as u32 };
-                    if starts.dynamic.indices.try_push(index).is_err() {
+                    let index = DynamicIndex { dim: d as u32, scale: stride as u32 };
+                    if starts.dynamic.copy.indices.try_push(index).is_err() {
                         return self.refuse(&codes::LOWER_LAYOUT, "more than eight run-time indices");
                     }
+                    starts.dynamic.addrs.push(addr);
                 }
             }
         }
-        starts.dynamic.max_index = (highest + 1).min(u32::MAX as i64) as u32;
+        starts.dynamic.copy.max_index = (highest + 1).min(u32::MAX as i64) as u32;
         Ok(starts)
     }
 
@@ -102,7 +120,7 @@ impl Lower<'_> {
         };
         let starts = self.starts(&leaves[1..], whole, &sizes)?;
         let source = Self::window(whole, &starts.fixed, &sizes);
-        if starts.dynamic.indices.is_empty() || source.elements() == 0 {
+        if starts.dynamic.is_static() || source.elements() == 0 {
             // Nothing is dynamic after clamping: an eager copy, since later writes may hit the operand.
             let tile = self.compact(&source)?;
             return Ok(Leaf::View(tile));
@@ -172,7 +190,7 @@ impl Lower<'_> {
             }
             other => other,
         };
-        if starts.dynamic.indices.is_empty() {
+        if starts.dynamic.is_static() {
             let source = self.as_view(update)?;
             self.dma_copy(&target, &source)?;
             return Ok(Leaf::View(whole));
@@ -241,7 +259,7 @@ impl Lower<'_> {
         kind: NodeKind,
         target: &View,
         source: &View,
-        dynamic: TensorCopyDynamic,
+        dynamic: RunTime,
     ) -> Lowered<()> {
         let dims = dma_dims(source, self.side(source), target, self.side(target));
         let Some(dims) = dims else {
@@ -261,20 +279,32 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// A dynamic copy: engine operands for a side in SBUF, DMA sides otherwise.
+    /// A dynamic copy: engine operands for a side in SBUF, DMA sides otherwise. Its operands are the result, the source
+    /// and the addresses.
     pub fn dynamic_node(
         &mut self,
         kind: NodeKind,
         target: NodeOperand,
         source: NodeOperand,
-        mut dynamic: TensorCopyDynamic,
+        dynamic: RunTime,
     ) {
+        let RunTime { mut copy, addrs } = dynamic;
         let dynamic_side = if kind == NodeKind::TensorCopyDynamicSrc { &source } else { &target };
-        let pairs = dynamic_side.access().map_or(0, |a| a.pattern.0.len());
-        dynamic.addr_free_indices = (0..pairs as u8).collect::<ArrayVec<u8, 8>>();
+        if let (Some(src), Some(side)) = (source.access(), dynamic_side.access()) {
+            let scales: ArrayVec<i64, 8> = copy.indices.iter().map(|i| i64::from(i.scale)).collect();
+            copy.ap = ApIndices::of(&src.pattern, self.partition_of(src.loc), &side.pattern, &scales);
+        }
         let imm = self.dynamic.len() as u32;
-        self.dynamic.push(dynamic);
+        self.dynamic.push(copy);
         let scalars = NodeScalars { imm, ..Default::default() };
-        self.node(kind, HloOp::Copy, 0, 0, vec![target, source], scalars);
+        let mut operands = vec![target, source];
+        operands.extend(addrs.into_iter().map(|r| NodeOperand::Scalar(r, DType::I32)));
+        self.node(kind, HloOp::Copy, 0, 0, operands, scalars);
+    }
+
+    /// Elements of a partition of an on-chip location.
+    pub fn partition_of(&self, loc: LocId) -> Option<i64> {
+        let f = self.facts(loc);
+        (f.space != Space::Dram).then_some(f.part_elems as i64)
     }
 }

@@ -14,7 +14,9 @@ use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::{DType, HloType};
 use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
 use murre_components::ids::{HloId, LocId};
-use murre_components::penguin::{Access, AccessMode, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic};
+use murre_components::penguin::{
+    Access, AccessMode, ApIndices, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
+};
 use murre_components::program::VarKind;
 
 /// Offsets of one descriptor (`spec/isa.md 4.4`).
@@ -455,15 +457,18 @@ impl Lower<'_> {
             let start = near_offset + at * rows.run;
             let near_view = View { loc: near, dims: Vec::new(), ..far.clone() };
             let near_pattern = ApPattern::of([(run as i32, n as u32), (1, run)]);
-            let near_side = self.access_view(&near_view, start as u32, near_pattern, near_mode);
+            let near_side = self.access_view(&near_view, start as u32, near_pattern.clone(), near_mode);
             let far_pattern = ApPattern::of([(rows.granule as i32, n as u32), (1, run)]);
-            let far_side = self.access_view(far, far.offset as u32, far_pattern, far_mode);
+            let far_side = self.access_view(far, far.offset as u32, far_pattern.clone(), far_mode);
             let imm = self.dynamic.len() as u32;
             let size = self.part_elems(far);
+            let (data, src) = if scatter { (near, &near_pattern) } else { (far.loc, &far_pattern) };
+            let scale = rows.granule as u32;
             self.dynamic.push(TensorCopyDynamic {
+                indices: [DynamicIndex { dim: 0, scale }].into_iter().collect(),
+                ap: ApIndices::of(src, self.partition_of(data), &far_pattern, &[i64::from(scale)]),
+                shape: Default::default(),
                 max_index: (size / rows.granule as u64).clamp(1, u32::MAX as u64) as u32,
-                indices_in_vector: n as u32,
-                ..Default::default()
             });
             let scalars = NodeScalars { imm, ..Default::default() };
             let operands =

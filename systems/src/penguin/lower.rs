@@ -83,8 +83,6 @@ pub struct Lower<'m> {
     pub donated: SeededMap<LocId, u32>,
     /// The integer scalar parameters by location, and the register of those that are loaded.
     pub scalar_parameters: SeededMap<LocId, (HloId, Option<RegId>)>,
-    /// Expression of a register that is an induction variable.
-    pub induction: SeededMap<RegId, ExprId>,
     /// Most multiplications that a dot is unrolled to.
     pub unroll_limit: u64,
     /// Whether the PE array transposes exactly.
@@ -116,7 +114,6 @@ impl<'m> Lower<'m> {
             outputs: Vec::new(),
             donated: seeded_map(),
             scalar_parameters: seeded_map(),
-            induction: seeded_map(),
             unroll_limit: 512,
             transposes: false,
             resident: 0,

@@ -23,10 +23,12 @@ pub mod reinterpret;
 pub mod rolled;
 pub mod scalar;
 pub mod shape_ops;
+pub mod share_addresses;
 pub mod spawn_hlo;
 pub mod tiling;
 pub mod turned;
 pub mod uses;
+pub mod verify_penguin;
 pub mod view;
 
 use crate::pass;
@@ -46,5 +48,18 @@ pub static PASSES: &[Pass] = &[
         fuse_elementwise,
         "two steps with constants, or steps and a function, become one record",
         "spec/isa_compute.md 4.1, 5.1"
+    ),
+    pass!(
+        Stage::Penguin,
+        share_addresses,
+        "dynamic copies whose addresses are the same arithmetic use one of them",
+        "spec/ir.md 2.1, 2.2"
+    ),
+    pass!(
+        Stage::Penguin,
+        verify_penguin,
+        "dynamic copies hold together and their addresses stay inside",
+        "spec/ir.md 2.2",
+        verify
     ),
 ];

@@ -4,19 +4,20 @@
 //! In: extent, step, whether to roll. Out: the body lowered once for each step, or once inside a loop and once for the
 //! rest that makes no full step. A trip ends with a fence of all engines, so a body should have enough to do.
 
+use super::dynamic::RunTime;
 use super::lower::{Lower, Lowered};
 use murre_components::bir::*;
 use murre_components::hlo::HloOp;
 use murre_components::ids::*;
-use murre_components::penguin::{DynamicIndex, NodeKind, NodeScalars, TensorCopyDynamic};
+use murre_components::penguin::{DynamicIndex, NodeKind, NodeScalars};
 
 /// Where a step begins: a constant, and the induction variable of the loop around it if there is one.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct At {
     /// Constant part.
     pub fixed: u64,
-    /// Register, expression and highest value of the induction variable.
-    pub iv: Option<(RegId, ExprId, u64)>,
+    /// Register and highest value of the induction variable.
+    pub iv: Option<(RegId, u64)>,
 }
 
 impl At {
@@ -27,19 +28,20 @@ impl At {
 }
 
 /// The run-time part of an address whose indices have these steps in elements.
-pub fn run_time(indices: &[(At, i64)]) -> TensorCopyDynamic {
-    let mut out = TensorCopyDynamic::default();
+pub fn run_time(indices: &[(At, i64)]) -> RunTime {
+    let mut out = RunTime::default();
     let mut highest = 0;
     for (dim, (at, step)) in indices.iter().enumerate() {
-        if let Some((addr, expr, most)) = at.iv
+        if let Some((addr, most)) = at.iv
             && *step > 0
         {
             highest += most * *step as u64;
             let scale = *step as u32;
-            out.indices.push(DynamicIndex { addr, expr, dim: dim as u32, scale });
+            out.copy.indices.push(DynamicIndex { dim: dim as u32, scale });
+            out.addrs.push(addr);
         }
     }
-    out.max_index = (highest + 1).min(u32::MAX as u64) as u32;
+    out.copy.max_index = (highest + 1).min(u32::MAX as u64) as u32;
     out
 }
 
@@ -56,8 +58,8 @@ impl Lower<'_> {
         let full = extent / step * step;
         let mut at = 0;
         if rolled && full > step {
-            let (iv, expr) = self.begin_static(full, step);
-            body(self, At { fixed: 0, iv: Some((iv, expr, full - step)) }, step)?;
+            let iv = self.begin_static(full, step);
+            body(self, At { fixed: 0, iv: Some((iv, full - step)) }, step)?;
             self.node(NodeKind::LoopEnd, HloOp::While, 0, 0, Vec::new(), NodeScalars::default());
             self.axes.pop();
             at = full;
@@ -71,7 +73,7 @@ impl Lower<'_> {
     }
 
     /// Opens a loop from 0 to `limit`.
-    fn begin_static(&mut self, limit: u64, step: u64) -> (RegId, ExprId) {
+    fn begin_static(&mut self, limit: u64, step: u64) -> RegId {
         let axis = AxisId(self.staging.axes.len() as u32);
         let none = RegId::NONE;
         let iv = self.reg(RegRole::Induction, 0, (limit - step) as i64);
@@ -91,11 +93,9 @@ impl Lower<'_> {
         };
         let regs = AxisRegs { iv, limit: none, condition: none, per_engine: [none; 5] };
         self.staging.axis(AxisRow { head, bounds, regs });
-        let expr = self.exprs.intern(Expr::AxisIv(axis));
-        self.induction.insert(iv, expr);
         self.axes.push(axis);
         self.node(NodeKind::LoopBegin, HloOp::While, 0, 0, Vec::new(), NodeScalars::default());
-        (iv, expr)
+        iv
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
             );
             let mut seen = Vec::new();
             let done = lower.steps(extent, step, rolled, &mut |_, at, n| {
-                seen.push((at.fixed, at.iv.map(|i| i.2), n));
+                seen.push((at.fixed, at.iv.map(|i| i.1), n));
                 Ok(())
             });
             assert!(done.is_ok() && lower.axes.is_empty());
@@ -129,8 +129,9 @@ mod tests {
 
     #[test]
     fn induction_variables_become_terms() {
-        let iv = At { fixed: 3, iv: Some((RegId(4), ExprId(5), 60)) };
+        let iv = At { fixed: 3, iv: Some((RegId(4), 60)) };
         let t = run_time(&[(At::fixed(9), 7), (iv, 2)]);
-        assert_eq!((t.indices.len(), t.indices[0].dim, t.indices[0].scale, t.max_index), (1, 1, 2, 121));
+        assert_eq!(t.copy.indices[..], [DynamicIndex { dim: 1, scale: 2 }]);
+        assert_eq!((&t.addrs[..], t.copy.max_index), (&[RegId(4)][..], 121));
     }
 }

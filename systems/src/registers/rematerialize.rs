@@ -221,7 +221,7 @@ impl<'a> Values<'a> {
         };
         head.space == Space::Dram
             && match head.kind {
-                VarKind::Const => writer == NEVER,
+                VarKind::Const | VarKind::Pointer => writer == NEVER,
                 VarKind::Internal => {
                     head.part_bytes() < MIN_SHARED_BYTES && writer < def && self.horizon(writer, at).is_some()
                 }

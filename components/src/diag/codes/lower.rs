@@ -10,6 +10,15 @@ codes! {
     LOWER_DYNAMIC_SHAPE = "MUR0406", "a run-time extent has no rule";
     LOWER_LOOP_RULE = "MUR0407", "a loop breaks a rule of its kind";
     LOWER_RECURSION = "MUR0408", "computations call each other without end";
+    DYNAMIC_AP_INDEX = "MUR0410", "an index is not among a copy's access-pattern indices";
+    DYNAMIC_COPY = "MUR0411", "a dynamic copy does not hold together";
+    DYNAMIC_OFFSET_KIND = "MUR0412", "a run-time offset is not exactly one of scalar and vector";
+    DYNAMIC_MAX_INDEX = "MUR0413", "a run-time index has an empty range";
+    ADDRESS_OPERATOR = "MUR0414", "an address operator is not implemented in registers";
+    SYMBOLIC_AP = "MUR0415", "a symbolic access pattern cannot be lowered";
+    DYNAMIC_REGISTER = "MUR0416", "a run-time value has no register on the engine that needs it";
+    EXPR_BOUNDS = "MUR0417", "an index is outside its bounds";
+    DYNAMIC_DMA = "MUR0418", "a run-time offset breaks a rule of dynamic DMAs";
     LOOP_LOWER_BOUND = "MUR0420", "the lower bound of a run-time loop is not a constant";
     LOOP_STEP = "MUR0421", "the step of a run-time loop is not a positive constant";
     LOOP_UPPER_BOUND = "MUR0422", "the upper bound of a run-time loop is not one run-time value";
