@@ -46,7 +46,7 @@ pub struct FixedCounts {
 const PATIENCE: u64 = 200_000;
 
 /// Values of one scalar at most.
-const MOST_VALUES: usize = 14;
+const MOST_VALUES: usize = 9;
 
 /// A parameter of the entry that is one small integer and steers something.
 struct Scalar {
@@ -184,7 +184,7 @@ fn values(module: &HloModule, scalar: &Scalar, vectors: &[Vec<HostArray>]) -> Ve
         .filter_map(|i| module.inst(*i.operands().first()?).shape().array()?.dims.iter().copied().max())
         .max()
         .unwrap_or(8);
-    let around = [0, 1, extent / 2, extent - 1, extent, -1, -extent, least, most];
+    let around = [extent / 2, least, most, extent, 0, -1, extent - 1, 1, -extent];
     let mut out: Vec<i64> = Vec::new();
     for value in own.chain(around) {
         if (least..=most).contains(&value) && !out.contains(&value) {

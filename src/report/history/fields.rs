@@ -313,28 +313,26 @@ impl<'a> Rows<'a> {
         ]
     }
 
-    /// Rows that serve an HLO instruction and are not among `known` yet; `known` learns them.
+    /// Rows that came of an entity and are not among `known` yet; `known` learns them.
     pub fn children(&self, entity: &Entity, known: &mut Vec<(&'static str, Vec<String>)>) -> Vec<Children> {
-        let Entity::Hlo(name) = entity else { return Vec::new() };
-        let Some(inst) = self.named(name) else { return Vec::new() };
-        let (t, id) = (self.tables, inst.id);
-        let numbers = |prefix: &str, serves: &mut dyn Iterator<Item = HloId>| -> Vec<String> {
-            let rows = serves.enumerate().filter(|(_, h)| *h == id);
+        let t = self.tables;
+        let numbers = |prefix: &str, is_child: &mut dyn Iterator<Item = bool>| -> Vec<String> {
+            let rows = is_child.enumerate().filter(|(_, child)| *child);
             rows.map(|(k, _)| format!("{prefix}{k}")).collect()
         };
-        let dotted = format!("{name}.");
-        let slashed = format!("{name}/");
-        let after = |n: &str| n.starts_with(&dotted) || n.starts_with(&slashed);
-        let insts = self.module.into_iter().flat_map(|m| m.insts());
-        let all = [
-            ("HLO instructions", insts.map(|i| i.name()).filter(|n| after(n)).map(str::to_owned).collect()),
-            ("nodes", numbers("n", &mut t.nodes.iter().map(|n| n.0.hlo))),
-            ("instructions", numbers("%", &mut t.insts.iter().map(|i| i.from.hlo))),
-            ("registers", numbers("r", &mut t.regs.iter().map(|r| r.from.hlo))),
-            ("locations", numbers("loc", &mut t.locs.iter().map(|l| l.from.hlo))),
-            ("descriptors", numbers("desc", &mut t.descs.iter().map(|d| d.head.hlo))),
-            ("records", self.program.zip(self.module).map(|(p, m)| records_of(p, m, id)).unwrap_or_default()),
-        ];
+        let all = match entity {
+            Entity::Hlo(name) => match self.named(name) {
+                Some(inst) => self.served(inst),
+                None => return Vec::new(),
+            },
+            Entity::Inst(id) => {
+                vec![("instructions", numbers("%", &mut t.insts.iter().map(|i| i.from.owner.0 == *id)))]
+            }
+            Entity::Reg(id) => {
+                vec![("copies on engines", numbers("r", &mut t.regs.iter().map(|r| r.from.all.0 == *id)))]
+            }
+            _ => return Vec::new(),
+        };
         let mut out = Vec::new();
         for (kind, ids) in all {
             let at = known.iter().position(|(k, _)| *k == kind).unwrap_or_else(|| {
@@ -353,5 +351,27 @@ impl<'a> Rows<'a> {
             }
         }
         out
+    }
+
+    /// Everything that serves an HLO instruction, by kind.
+    fn served(&self, inst: HloInst<'_>) -> Vec<(&'static str, Vec<String>)> {
+        let (t, id) = (self.tables, inst.id);
+        let numbers = |prefix: &str, serves: &mut dyn Iterator<Item = HloId>| -> Vec<String> {
+            let rows = serves.enumerate().filter(|(_, h)| *h == id);
+            rows.map(|(k, _)| format!("{prefix}{k}")).collect()
+        };
+        let (dotted, slashed) = (format!("{}.", inst.name()), format!("{}/", inst.name()));
+        let insts = self.module.into_iter().flat_map(|m| m.insts()).map(|i| i.name());
+        let named = insts.filter(|n| n.starts_with(&dotted) || n.starts_with(&slashed)).map(str::to_owned);
+        let records = self.program.zip(self.module).map(|(p, m)| records_of(p, m, id));
+        vec![
+            ("HLO instructions", named.collect()),
+            ("nodes", numbers("n", &mut t.nodes.iter().map(|n| n.0.hlo))),
+            ("instructions", numbers("%", &mut t.insts.iter().map(|i| i.from.hlo))),
+            ("registers", numbers("r", &mut t.regs.iter().map(|r| r.from.hlo))),
+            ("locations", numbers("loc", &mut t.locs.iter().map(|l| l.from.hlo))),
+            ("descriptors", numbers("desc", &mut t.descs.iter().map(|d| d.head.hlo))),
+            ("records", records.unwrap_or_default()),
+        ]
     }
 }

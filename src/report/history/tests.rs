@@ -53,6 +53,15 @@ fn a_register_is_made_coloured_and_nothing_else_is_told() {
 }
 
 #[test]
+fn a_register_of_all_engines_has_its_copies() {
+    let h = one("r0");
+    let copied = h.changes.iter().find(|c| c.pass == "expand_all_engine").expect("copies");
+    assert_eq!(copied.children[0].kind, "copies on engines");
+    let copy = one(&copied.children[0].ids[0]);
+    assert!(copy.changes[0].fields.iter().any(|f| f.field == "all" && f.after == Some("r0".into())));
+}
+
+#[test]
 fn a_location_gets_its_address_and_an_access_its_word() {
     let h = one("loc0");
     let placed = h.changes.iter().find(|c| c.pass == "assign_dram").expect("a variable");

@@ -55,7 +55,7 @@ fn children(c: &Children) -> String {
 fn is_empty(v: Option<&Value>) -> bool {
     match v {
         None | Some(Value::Null) => true,
-        Some(Value::Array(list)) => list.is_empty(),
+        Some(Value::Array(list)) => list.iter().all(|v| v.is_null() || v.as_u64() == Some(0)),
         _ => false,
     }
 }
