@@ -227,3 +227,11 @@ fn reasons_are_there_for_every_row() {
     assert_eq!(c.world.resource::<EngineReasons>().0.len(), rows);
     assert_eq!(c.world.resource::<QueueReasons>().0.len(), rows);
 }
+
+#[test]
+fn the_checker_of_the_stage_notices_a_dynamic_copy_without_a_generator() {
+    let mut c = program(Stage::Route, |_| ());
+    change(&mut c, dynamic, |h| h.dge = DgeType::None);
+    c.world.run_system_once(verify_route::verify_route).expect("it runs");
+    assert_eq!(codes(&c), ["MUR0438"]);
+}
