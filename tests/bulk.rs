@@ -192,7 +192,7 @@ fn killed_at_any_moment_it_resumes() {
     let mut kills = 0;
     for k in 0..40u64 {
         let mut child = murre(&args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("starts");
-        std::thread::sleep(Duration::from_millis(30 + k * 53 % 170));
+        std::thread::sleep(Duration::from_millis(8 + k * 11 % 50));
         if child.try_wait().expect("asked").is_some() {
             break;
         }

@@ -17,9 +17,9 @@ impl Way<'_> {
     pub(super) fn loops(&self, seeds: &SeededSet<RegId>, reached: &SeededSet<RegId>) -> Vec<LoopStory> {
         let mut out = Vec::new();
         for (k, axis) in self.tables.axes.iter().enumerate() {
-            let decided = self.clones(&[axis.regs.limit, axis.regs.condition]);
+            let decided = EngineId::STREAMS.map(|engine| self.limit_on(axis, engine));
             let counter = axis.regs.per_engine.iter().any(|r| seeds.contains(r));
-            if counter || decided.iter().any(|r| reached.contains(r)) {
+            if counter || decided.iter().flatten().any(|r| reached.contains(r)) {
                 out.push(self.loop_story(AxisId::new(k), axis, counter));
             }
         }
@@ -32,8 +32,7 @@ impl Way<'_> {
         let mut engines = Vec::new();
         for (stream, engine) in EngineId::STREAMS.into_iter().enumerate() {
             let iv = axis.regs.per_engine[stream];
-            let limits = [axis.regs.limit, axis.regs.condition];
-            let limit = limits.iter().flat_map(|l| self.clone_on(*l, engine)).next();
+            let limit = self.limit_on(axis, engine);
             if iv.is_none() && limit.is_none() {
                 continue;
             }
@@ -67,9 +66,19 @@ impl Way<'_> {
         }
     }
 
-    fn clone_on(&self, all: RegId, engine: EngineId) -> Option<RegId> {
-        let mut rows = self.tables.regs.iter().enumerate().filter(|_| all.is_some());
-        rows.find(|(_, r)| r.from.all == all && r.head.engine == engine).map(|(k, _)| RegId::new(k))
+    /// The register that an engine's branches look at: the limit of a counted loop, the condition of another.
+    fn limit_on(&self, axis: &AxisRow, engine: EngineId) -> Option<RegId> {
+        let back = |i: &InstRow| {
+            i.head.op == Opcode::CompareAndBranch
+                && i.head.engine == engine
+                && i.args.aux == axis.head.begin.0
+        };
+        let (_, _, branch) = self.program_order().find(|(_, _, i)| back(i))?;
+        let limit = match axis.head.kind {
+            LoopKind::DoWhile => branch.regs.src0,
+            LoopKind::DynamicFor | LoopKind::Static => branch.regs.src1,
+        };
+        limit.is_some().then_some(limit)
     }
 
     /// The record that ends a trip: the step of the counter, or the branch back of a loop without one.

@@ -35,6 +35,11 @@ pub fn check(
     match op {
         Opcode::RegisterAlu => {
             let (a, b, dst) = (width(regs.src0), width(regs.src1), width(regs.dst));
+            // The low lane of a pair is written and its high lane stays: the pair is a source too.
+            if immediate && regs.src1.is_some() {
+                let low = regs.src1 == regs.dst && dst == Some(2) && a == Some(1) && args.imm1 == 0;
+                return if low { Ok(()) } else { broken("EBIR010", "two sources beside an immediate") };
+            }
             if !immediate && a != b {
                 return broken("EBIR010", "the inputs differ in width");
             }
@@ -107,7 +112,18 @@ mod tests {
         };
         assert_eq!(rule(RegisterAlu, |a, _| divide(a), 0), "ok");
         assert_eq!(rule(RegisterAlu, wide_divide, 0), "EBIR013");
-        assert_eq!(rule(RegisterAlu, |a, _| (a.mode, a.imm1) = (1, 1), 0), "XXU001");
+        let alone = |r: &mut InstRegs| r.src1 = RegId::NONE;
+        let long = |a: &mut InstArgs, r: &mut InstRegs| {
+            (a.mode, a.imm1) = (1, 1);
+            alone(r);
+        };
+        assert_eq!(rule(RegisterAlu, long, 0), "XXU001");
+        let low = |a: &mut InstArgs, r: &mut InstRegs, other: u32| {
+            a.mode = 1;
+            (r.src1, r.dst) = (RegId(other), RegId(4));
+        };
+        assert_eq!(rule(RegisterAlu, |a, r| low(a, r, 4), 0), "ok");
+        assert_eq!(rule(RegisterAlu, |a, r| low(a, r, 5), 0), "EBIR010");
         assert_eq!(rule(RegisterMove, |_, _| (), 0), "ok");
         assert_eq!(rule(RegisterMove, |_, r| r.dst = RegId(5), 0), "EBIR012");
         assert_eq!(rule(RegisterMove, |_, r| wide(r), 0), "EBIR012");
