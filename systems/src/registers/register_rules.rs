@@ -10,6 +10,9 @@ use murre_components::bir::*;
 use murre_components::ids::RegId;
 use murre_components::isa::alu::AluOp;
 
+/// Wire tag of a 64-bit operation.
+const WIDE: u8 = 1;
+
 /// A broken rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs)]
@@ -35,10 +38,19 @@ pub fn check(
     match op {
         Opcode::RegisterAlu => {
             let (a, b, dst) = (width(regs.src0), width(regs.src1), width(regs.dst));
-            // The low lane of a pair is written and its high lane stays: the pair is a source too.
+            // A pair in a 32-bit operation stands for its low lane. One that is a source beside an immediate says that
+            // its high lane stays.
             if immediate && regs.src1.is_some() {
-                let low = regs.src1 == regs.dst && dst == Some(2) && a == Some(1) && args.imm1 == 0;
+                let low = regs.src1 == regs.dst && dst == Some(2) && args.dtype != WIDE;
                 return if low { Ok(()) } else { broken("EBIR010", "two sources beside an immediate") };
+            }
+            if args.dtype != WIDE {
+                let fits = !immediate || args.imm1 == 0;
+                return if fits {
+                    Ok(())
+                } else {
+                    broken("XXU001", "an immediate that does not fit 32 bits")
+                };
             }
             if !immediate && a != b {
                 return broken("EBIR010", "the inputs differ in width");
@@ -50,14 +62,8 @@ pub fn check(
             if dst == Some(2) && !exact.contains(&Some(args.op0)) {
                 return broken("EBIR013", "a 64-bit operation that is no sum, difference or product");
             }
-            if immediate && dst == Some(1) && args.imm1 != 0 {
-                return broken("XXU001", "an immediate that does not fit 32 bits");
-            }
         }
         Opcode::RegisterMove => {
-            if !immediate && width(regs.src0) != width(regs.dst) {
-                return broken("EBIR012", "source and destination differ in width");
-            }
             if !immediate && width(regs.dst) == Some(2) {
                 return broken("EBIR012", "a 64-bit move from a register");
             }
@@ -102,13 +108,26 @@ mod tests {
         use Opcode::{RegisterAlu, RegisterMove, TensorLoad, TensorSave};
         let wide = |r: &mut InstRegs| (r.src0, r.src1, r.dst) = (RegId(3), RegId(4), RegId(5));
         assert_eq!(rule(RegisterAlu, |_, _| (), 0), "ok");
-        assert_eq!(rule(RegisterAlu, |_, r| wide(r), 0), "ok");
-        assert_eq!(rule(RegisterAlu, |_, r| r.src1 = RegId(4), 0), "EBIR010");
-        assert_eq!(rule(RegisterAlu, |_, r| r.dst = RegId(4), 0), "EBIR010");
+        let both = |a: &mut InstArgs, r: &mut InstRegs| {
+            a.dtype = WIDE;
+            wide(r);
+        };
+        assert_eq!(rule(RegisterAlu, both, 0), "ok");
+        let short = |set: fn(&mut InstRegs)| {
+            let broken = move |a: &mut InstArgs, r: &mut InstRegs| {
+                both(a, r);
+                set(r);
+            };
+            rule(RegisterAlu, broken, 0)
+        };
+        assert_eq!(short(|r| r.src1 = RegId(1)), "EBIR010");
+        assert_eq!(short(|r| r.dst = RegId(1)), "EBIR010");
+        // The low lane of a pair.
+        assert_eq!(rule(RegisterAlu, |_, r| r.src1 = RegId(4), 0), "ok");
         let divide = |a: &mut InstArgs| a.op0 = AluOp::Divide.wire(0).unwrap_or(0);
         let wide_divide = |a: &mut InstArgs, r: &mut InstRegs| {
             divide(a);
-            wide(r);
+            both(a, r);
         };
         assert_eq!(rule(RegisterAlu, |a, _| divide(a), 0), "ok");
         assert_eq!(rule(RegisterAlu, wide_divide, 0), "EBIR013");
@@ -125,6 +144,7 @@ mod tests {
         assert_eq!(rule(RegisterAlu, |a, r| low(a, r, 4), 0), "ok");
         assert_eq!(rule(RegisterAlu, |a, r| low(a, r, 5), 0), "EBIR010");
         assert_eq!(rule(RegisterMove, |_, _| (), 0), "ok");
+        assert_eq!(rule(RegisterMove, |_, r| r.src0 = RegId(5), 0), "ok", "the low lane of a pair");
         assert_eq!(rule(RegisterMove, |_, r| r.dst = RegId(5), 0), "EBIR012");
         assert_eq!(rule(RegisterMove, |_, r| wide(r), 0), "EBIR012");
         assert_eq!(rule(RegisterMove, |a, _| (a.mode, a.imm1) = (1, 1), 0), "XXU001");
