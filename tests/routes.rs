@@ -277,17 +277,17 @@ fn what_the_scratch_does_not_take_is_there_for_tiles() {
 fn explain_and_dumps_say_why_this_route_engine_and_queue() {
     let out = text(&murre("explain", "dus_kv_write", &["pos.1"]).stdout);
     for part in [
-        "route  SWDGE: an offset in a register: software generator",
-        "engine pool: Pool is the software generator",
-        "Dynamic pool: generated on the device",
+        "route    SWDGE: an offset in a register: software generator",
+        "engine   pool: Pool is the software generator",
+        "(dynamic) of pool: generated on the device",
     ] {
         assert!(out.contains(part), "{part} in {out}");
     }
     let out = text(&murre("explain", "dus_kv_write", &["pos.1", "--dge-route", "hw"]).stdout);
     for part in [
-        "route  HWDGE: asked for by --dge-route hw: hardware generator",
-        "engine sp: has a hardware generator and holds the offset register",
-        "Dynamic sp: generated on the device",
+        "route    HWDGE: asked for by --dge-route hw: hardware generator",
+        "engine   sp: has a hardware generator and holds the offset register",
+        "(dynamic) of sp: generated on the device",
     ] {
         assert!(out.contains(part), "{part} in {out}");
     }
