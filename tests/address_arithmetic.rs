@@ -437,6 +437,34 @@ ENTRY main {
     assert!(registers.contains("-dynamic-offset-reg-dram"), "{registers}");
 }
 
+/// Pairs of registers stand in 32-bit operations by their low lanes; the checks between stages know that.
+#[test]
+fn programs_with_pairs_of_registers_pass_the_checks() {
+    let on_chip = "HloModule m
+ENTRY e {
+  t = f32[16,16] parameter(0)
+  i = s32[] parameter(1)
+  z = s32[] constant(0)
+  a = f32[16,16] add(t, t)
+  d = f32[16,1] dynamic-slice(a, z, i), dynamic_slice_sizes={16,1}
+  ROOT b = f32[16,1] add(d, d)
+}
+";
+    let beyond_32_bits = "HloModule m
+ENTRY e {
+  t = s8[2400000,1024] parameter(0)
+  i = s32[] parameter(1)
+  z = s32[] constant(0)
+  ROOT d = s8[1,1024] dynamic-slice(t, i, z), dynamic_slice_sizes={1,1024}
+}
+";
+    for (text, pointer_bases) in [(on_chip, true), (beyond_32_bits, false)] {
+        let options = CompileOptions { pointer_bases, verify: true, ..CompileOptions::default() };
+        let outcome = murre::systems::compile(support::module(text), options);
+        assert!(outcome.program.is_some(), "{:#?}", outcome.diagnostics);
+    }
+}
+
 /// Every real program with a run-time address on chip computes the same with bases from memory.
 #[test]
 fn pointer_bases_compute_the_same() {
