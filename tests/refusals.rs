@@ -128,3 +128,29 @@ fn branches_that_double_are_refused_before_memory_is_full() {
     assert!(outcome.program.is_none());
     assert!(outcome.diagnostics.iter().any(|d| d.code.id == "MUR0408"), "{:?}", outcome.diagnostics.first());
 }
+
+/// A chain of `depth` conditionals, each the first branch of the next.
+fn nested_conditionals(depth: usize) -> String {
+    let mut text =
+        String::from("HloModule m\nf0 {\n  x = f32[2] parameter(0)\n  ROOT y = f32[2] add(x, x)\n}\n");
+    text += "same {\n  ROOT x = f32[2] parameter(0)\n}\n";
+    let body = |callee: usize| {
+        format!(
+            "  x = f32[2] parameter(0)\n  a = f32[1] slice(x), slice={{[0:1]}}\n  b = f32[] reshape(a)\n  \
+             c = f32[] constant({callee})\n  p = pred[] compare(b, c), direction=LT\n  \
+             ROOT r = f32[2] conditional(p, x, x), true_computation=f{callee}, false_computation=same\n}}\n"
+        )
+    };
+    for i in 1..depth {
+        text += &format!("f{i} {{\n{}", body(i - 1));
+    }
+    text + "ENTRY e {\n" + &body(depth - 1)
+}
+
+#[test]
+fn deep_nesting_is_refused_before_the_stack_is_full() {
+    let outcome = compile(support::module(&nested_conditionals(100)), CompileOptions::default());
+    assert!(outcome.program.is_some(), "{:?}", outcome.diagnostics.first());
+    let outcome = compile(support::module(&nested_conditionals(20_000)), CompileOptions::default());
+    assert!(outcome.diagnostics.iter().any(|d| d.code.id == "MUR0408"), "{:?}", outcome.diagnostics.first());
+}

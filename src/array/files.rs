@@ -6,8 +6,10 @@ use super::HostArray;
 use super::npy::{npy_bytes, read_npy};
 use murre_components::diag::{Diagnostic, codes::read};
 use murre_components::hlo::ArrayShape;
+use std::fs::{File, OpenOptions};
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 fn is_npz(path: &Path) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npz"))
@@ -141,14 +143,33 @@ fn npz_bytes(arrays: &[HostArray]) -> std::io::Result<Vec<u8>> {
 
 /// Writes a file beside `path` and renames it over `path`; on a fault the half-written file is removed.
 pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(".{}.part", std::process::id()));
-    let beside = path.with_file_name(name);
-    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
+    write_whole(path, bytes, |_| Ok(()))
+}
+
+/// The same, with `finish` done to the file before it has its name. A link stays a link, and what it names is written; a
+/// device or a pipe is written to and not replaced.
+pub fn write_whole(
+    path: &Path,
+    bytes: &[u8],
+    finish: impl FnOnce(&File) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir()) {
+        return OpenOptions::new().write(true).open(path)?.write_all(bytes);
+    }
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // A name of its own, since one that is as long as names may be has no room for an ending.
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    let beside = path.with_file_name(format!(".murre.{}.{number}.part", std::process::id()));
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(bytes)?;
+        finish(&file)
+    });
+    let placed = written.and_then(|()| std::fs::rename(&beside, path));
+    if placed.is_err() {
         let _ = std::fs::remove_file(&beside);
     }
-    written
+    placed
 }
 
 #[cfg(test)]
@@ -158,6 +179,22 @@ mod tests {
 
     fn array() -> HostArray {
         HostArray { ty: HloType::S32, dims: vec![2], data: vec![1, 0, 0, 0, 2, 0, 0, 0] }
+    }
+
+    #[test]
+    fn links_and_devices_are_not_replaced() {
+        let dir = tempfile::tempdir().expect("a scratch directory");
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, "old").expect("writing");
+        std::os::unix::fs::symlink(&file, &link).expect("a link");
+        write_atomically(&link, b"new").expect("writing");
+        assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
+        assert_eq!(std::fs::read(&file).expect("reading"), b"new");
+        // A socket stands for a device: it cannot be opened as a file, and it stays.
+        let socket = dir.path().join("socket");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        assert!(write_atomically(&socket, b"new").is_err());
+        assert!(!std::fs::metadata(&socket).expect("there").is_file());
     }
 
     #[test]

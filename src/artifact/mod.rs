@@ -18,7 +18,6 @@ mod tables;
 
 use murre_components::diag::{Diagnostic, codes::artifact as codes};
 use murre_components::program::Program;
-use std::io::Write;
 use std::path::Path;
 
 pub use check::check;
@@ -55,23 +54,13 @@ pub fn is_artifact(bytes: &[u8]) -> bool {
 /// Writes the artifact to `path` in one step: a temporary file beside it, then a rename, so that no reader ever sees
 /// half a file.
 pub fn write_file(path: &Path, program: &Program) -> Result<(), Diagnostic> {
-    let fail = |what: &str, e: std::io::Error| {
-        Diagnostic::error(&codes::ART_IO, format!("{what}: {e}"))
+    if path.file_name().is_none() {
+        let fault = Diagnostic::error(&codes::ART_IO, "the output path names no file");
+        return Err(fault.in_file(path.display().to_string()));
+    }
+    crate::array::files::write_whole(path, &write(program), |file| file.sync_all()).map_err(|e| {
+        Diagnostic::error(&codes::ART_IO, format!("writing the artifact failed: {e}"))
             .in_file(path.display().to_string())
             .help("check that the directory exists, is writable and has room")
-    };
-    let mut name = path.file_name().map(|n| n.to_os_string()).ok_or_else(|| {
-        Diagnostic::error(&codes::ART_IO, "the output path names no file").in_file(path.display().to_string())
-    })?;
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = std::fs::File::create(&temporary).and_then(|mut f| {
-        f.write_all(&write(program))?;
-        f.sync_all()
-    });
-    if let Err(e) = written.and_then(|()| std::fs::rename(&temporary, path)) {
-        let _ = std::fs::remove_file(&temporary);
-        return Err(fail("writing the artifact failed", e));
-    }
-    Ok(())
+    })
 }

@@ -4,6 +4,7 @@
 //! ```text
 //! zoo/            zoo/a.hlo -> a      zoo/deep/b.hlo.txt -> deep/b      zoo/case/module.hlo.txt -> case
 //! x/m.hlo y/m.pb  -> m~1f0c92aa, m~8d11e0b7: two of one name both get a digest of their path
+//! a.mur/b.hlo     -> a.mur~/b: artifacts have that ending          a name too long for a file is cut and has a digest
 //! @list, @-       one path a line, from a file or from standard input
 //! ```
 
@@ -13,6 +14,12 @@ use std::path::{Path, PathBuf};
 
 /// Endings of modules, the ones that are preferred for a case first.
 const ENDINGS: [&str; 6] = [".hlo.txt", ".hlo.pb", ".hlo", ".txt", ".pb", ".hlo_module.pb"];
+
+/// The ending of artifacts.
+const ARTIFACT: &str = ".mur";
+
+/// Bytes that a file name may have on the usual file systems.
+const MOST_NAME_BYTES: usize = 255;
 
 /// A module to compile.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +122,16 @@ fn walk(root: &Path, units: &mut Vec<Unit>, faults: &mut Vec<Diagnostic>) {
         for entry in entries.flatten() {
             let path = entry.path();
             let file_name = entry.file_name();
-            let Some(name) = file_name.to_str().filter(|n| !n.starts_with('.')) else { continue };
-            if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            let name = file_name.to_string_lossy();
+            if name.starts_with('.') {
+                continue;
+            }
+            // A link that leads nowhere is a module that cannot be read, and has a row that says so.
+            let kind = entry.file_type().ok();
+            let is_module = || path.is_file() || kind.is_some_and(|t| t.is_symlink()) && !path.exists();
+            if kind.is_some_and(|t| t.is_dir()) {
                 open.push(path);
-            } else if path.is_file()
+            } else if is_module()
                 && let Some(rank) = ENDINGS.iter().position(|e| name.ends_with(e))
             {
                 modules.push((rank, path));
@@ -149,6 +162,12 @@ fn name_of(path: &Path, inside: &Path) -> String {
     let mut parts: Vec<String> =
         inside.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
     let own = parts.pop().unwrap_or_default();
+    for folder in &mut parts {
+        // Else `a.mur/b.hlo` would need a folder where `a.hlo` has its artifact.
+        if folder.to_lowercase().ends_with(ARTIFACT) {
+            folder.push('~');
+        }
+    }
     let own = stem(&own);
     let folder = path.parent().and_then(|p| p.file_name()).map(|n| n.to_string_lossy().into_owned());
     match folder {
@@ -166,8 +185,14 @@ fn separate(units: &mut [Unit]) {
         *count.entry(unit.name.to_lowercase()).or_default() += 1;
     }
     for unit in units.iter_mut() {
-        if count.get(&unit.name.to_lowercase()).is_some_and(|n| *n > 1) {
+        let twice = count.get(&unit.name.to_lowercase()).is_some_and(|n| *n > 1);
+        let own = unit.name.rsplit('/').next().map_or(0, str::len);
+        if twice || own + ARTIFACT.len() > MOST_NAME_BYTES {
             let digest = blake3::hash(unit.input.as_os_str().as_encoded_bytes()).to_hex();
+            // A name without room for what comes behind it is cut.
+            let room = MOST_NAME_BYTES - ARTIFACT.len() - 16;
+            let cut = unit.name.floor_char_boundary(unit.name.len() - own.saturating_sub(room));
+            unit.name.truncate(cut);
             unit.name = format!("{}~{}", unit.name, &digest[..8]);
         }
         // Only a name that was written to look like one of these is still taken.
@@ -221,6 +246,25 @@ mod tests {
         assert_eq!(units[2].name, "n");
         let twice = [both.clone(), both].concat();
         assert_eq!(plan(&twice).expect("modules"), units, "a path that is named twice is one unit");
+    }
+
+    #[test]
+    fn names_that_no_file_could_have_are_changed() {
+        let long = format!("{}\u{e9}", "x".repeat(247));
+        let dir = tree(&[&format!("{long}.hlo"), "a.hlo", "a.mur/b.hlo", "a.mur/c/module.pb"]);
+        std::os::unix::fs::symlink("nowhere", dir.path().join("gone.hlo")).expect("a link");
+        let odd = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"odd\xff.hlo");
+        std::fs::write(dir.path().join(odd), "").expect("a file");
+        let direct = dir.path().join("y".repeat(255));
+        std::fs::write(&direct, "").expect("a file");
+        let units = plan(&[dir.path().to_owned(), direct]).expect("modules");
+        let names = names(&units);
+        for name in ["a", "a.mur~/b", "a.mur~/c", "gone", "odd\u{fffd}", &long] {
+            assert!(names.contains(&name), "{name} in {names:?}");
+        }
+        assert_eq!(names.len(), 7);
+        let cut = names.iter().find(|n| n.starts_with('y')).expect("a name");
+        assert!(cut.contains('~') && cut.len() + ARTIFACT.len() <= MOST_NAME_BYTES, "{cut}");
     }
 
     #[test]

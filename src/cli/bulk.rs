@@ -16,14 +16,16 @@ use std::time::Instant;
 /// Arguments of `bulk`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Outputs: DIR/NAME.mur for each module, NAME being its path below the folder that was named, and DIR/manifest.jsonl (with
---shard: manifest.I-of-N.jsonl), a line a module in the order of the inputs. Two runs over the same inputs write the same
-manifest. An artifact has the bytes that `murre compile` writes.
+Outputs: DIR/NAME.mur for each module, NAME being its path below the folder that was named, and
+DIR/manifest.jsonl (with --shard: manifest.I-of-N.jsonl), a line a module in the order of the
+inputs. Two runs over the same inputs write the same manifest. An artifact has the bytes that
+`murre compile` writes.
 
-A run can be killed at any moment: whatever has its name is whole, and --resume does what is left. Modules that differ in
-names and metadata only are compiled once.
+A run can be killed at any moment: whatever has its name is whole, and --resume does what is left.
+Modules that differ in names and metadata only are compiled once.
 
-Exit code: 0 all compiled; 1 some were refused, or the run could not go on; 3 --verify-cache found a difference; 70 a bug.")]
+Exit code: 0 all compiled; 1 some were refused, or the run could not go on; 3 --verify-cache found a
+difference; 70 a bug.")]
 pub struct Args {
     /// Modules, folders of them (*.hlo, *.hlo.txt, *.txt, *.pb), @FILE for a list of paths, @- for a list on standard input
     #[arg(required = true, value_name = "INPUT")]

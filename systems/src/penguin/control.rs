@@ -15,6 +15,9 @@ use murre_components::ids::*;
 use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{NodeKind, NodeScalars};
 
+/// Loops and branches inside each other. Lowering enters them by recursion, and its stack is that of any thread.
+const MAX_NESTING: usize = 256;
+
 /// Where a carried leaf lives.
 #[derive(Clone, Debug)]
 enum Carry {
@@ -383,6 +386,10 @@ impl Lower<'_> {
         leaves: &[Leaf],
         lower: impl FnOnce(&mut Self) -> Lowered<()>,
     ) -> Lowered<()> {
+        if self.uses.len() > MAX_NESTING {
+            let what = format!("loops and branches nest more than {MAX_NESTING} deep");
+            return self.refuse(&codes::LOWER_RECURSION, what);
+        }
         self.uses.push(uses);
         let caller = self.current;
         self.values[parameter.index()] = leaves.to_vec();
