@@ -1,20 +1,28 @@
 //! murre's tables against two other ways to write the same: (a) an object graph with a pass manager (`twin`), (b) plain
-//! vectors in a struct, without an ECS. In: a synthetic program as the address stage leaves it, in rows; sizes as
-//! arguments. Out: nanoseconds and executed instructions an instruction of the program, and ratios.
+//! vectors in a struct, without an ECS. In: a synthetic program in rows; sizes as arguments. Out: nanoseconds and
+//! executed instructions an instruction of the program, and ratios.
 //!
-//! (a) does five passes: `drop_dead_registers`, `reg_liveness`, `color_registers`, `drop_identity_moves`, `pack_addr4`.
-//! Both sides build their program from the same rows, so that "build" is spawning on one side and boxing on the other.
+//! (a) does two chains, each from the rows that it finds in the pipeline. Behind the address stage: `drop_dead_registers`,
+//! `reg_liveness`, `color_registers`, `drop_identity_moves`, `pack_addr4`. Behind the block cut: `build_edges`,
+//! `pack_addr4`, `encode_descriptors`. The other passes have no twin. "build" is from rows to tables (`Staging::flush`)
+//! and from the same rows to objects; copies of the rows, the empty world with its resources and the schedule are made
+//! outside the clock, as the pass manager's list is. Passes of both sides write their results into what was built.
 //! (b) does `pack_addr4` and `encode_descriptors` on finished tables. All results are compared: instructions left,
-//! colour of every register that lives, every address word, every descriptor record. Instructions are counted by
-//! callgrind at the smallest size, in a process of its own, minus what the set-up costs; "-" without valgrind.
+//! colour of every register that lives, every wait, every address word, every descriptor record. Instructions are
+//! counted by callgrind at the smallest size, each side in a process of its own, minus a process that does the set-up
+//! of that side; "-" without valgrind.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use murre_components::bir::*;
 use murre_components::ids::InstId;
+use murre_components::program::Record;
 use murre_systems::compile::set_threads;
+use murre_systems::encode::encode_descriptors::DescriptorRecords;
 use murre_systems::pass::PassSet;
+use murre_systems::place::Reuse;
 use murre_systems::staging::Staging;
+use murre_systems::sync::Edges;
 use murre_systems::synth::synthetic;
 use murre_systems::{Compiler, Stage, passes};
 use std::hint::black_box;
@@ -33,12 +41,49 @@ pub struct Source {
     pub regs: Vec<RegRow>,
     pub locs: Vec<LocRow>,
     pub order: Vec<InstId>,
+    pub descs: Vec<DescRow>,
+    pub queues: Vec<QueueHead>,
+    pub blocks: Blocks,
+    pub reuse: Reuse,
 }
 
-/// A program of about `n` instructions, with addresses and without registers.
-fn source(n: u32) -> Source {
+/// One of the two chains: where it stands, and murre's passes.
+#[derive(Clone, Copy)]
+struct Chain {
+    name: &'static str,
+    passes: &'static [&'static str],
+    twin: fn() -> twin::PassManager,
+}
+
+const CHAINS: [Chain; 2] = [
+    Chain {
+        name: "registers",
+        passes: &[
+            "drop_dead_registers",
+            "reg_liveness",
+            "color_registers",
+            "drop_identity_moves",
+            "pack_addr4",
+        ],
+        twin: twin::registers,
+    },
+    Chain {
+        name: "records",
+        passes: &["build_edges", "pack_addr4", "encode_descriptors"],
+        twin: twin::records,
+    },
+];
+
+/// A program of about `n` instructions as the chain finds it.
+fn source(n: u32, chain: &Chain) -> Source {
     let mut c = synthetic(n, SEED);
-    c.run_stages_stepwise(&[Stage::Place, Stage::Address], |_, _, _| ());
+    if chain.name == "registers" {
+        c.run_stages_stepwise(&[Stage::Place, Stage::Address], |_, _, _| ());
+    } else {
+        let before = |s: &Stage| (Stage::Place..Stage::Sync).contains(s);
+        c.run_stages_stepwise(&Stage::ALL.into_iter().filter(before).collect::<Vec<_>>(), |_, _, _| ());
+        schedule(&["lower_control"], &mut c.world).run(&mut c.world);
+    }
     let w = &mut c.world;
     let insts = w
         .query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>()
@@ -73,20 +118,53 @@ fn source(n: u32) -> Source {
         .iter(w)
         .map(|(head, place, live, from)| LocRow { head: *head, place: *place, live: *live, from: *from })
         .collect();
-    Source { insts, aps, regs, locs, order: w.resource::<Order>().0.clone() }
+    let descs = w
+        .query::<(&DescHead, &DescSrc, &DescDst)>()
+        .iter(w)
+        .map(|(head, src, dst)| DescRow { head: *head, src: *src, dst: *dst })
+        .collect();
+    Source {
+        insts,
+        aps,
+        regs,
+        locs,
+        order: w.resource::<Order>().0.clone(),
+        descs,
+        queues: w.query::<&QueueHead>().iter(w).copied().collect(),
+        blocks: w.resource::<Blocks>().clone(),
+        reuse: w.get_resource::<Reuse>().cloned().unwrap_or_default(),
+    }
 }
 
-/// murre's side, built: a world with the rows.
-fn tables(source: &Source) -> World {
+/// murre's side in front of building: an empty world, and a copy of the rows to hand over.
+fn staged(source: &Source) -> (World, Option<Staging>) {
     let mut c = Compiler::new(Default::default(), Default::default());
     let mut rows = Staging::new(&c.world);
     rows.insts = source.insts.clone();
     rows.aps = source.aps.clone();
     rows.regs = source.regs.clone();
     rows.locs = source.locs.clone();
-    rows.flush(&mut c.world);
+    rows.descs = source.descs.clone();
+    rows.queues = source.queues.clone();
     c.world.insert_resource(Order(source.order.clone()));
-    c.world
+    c.world.insert_resource(source.blocks.clone());
+    c.world.insert_resource(source.reuse.clone());
+    (c.world, Some(rows))
+}
+
+/// Builds it.
+fn build((world, rows): &mut (World, Option<Staging>)) {
+    if let Some(rows) = rows.take() {
+        rows.flush(world);
+    }
+}
+
+/// Built, and a schedule.
+fn tables(source: &Source, chain: &Chain) -> (World, Schedule) {
+    let mut staged = staged(source);
+    build(&mut staged);
+    let schedule = schedule(chain.passes, &mut staged.0);
+    (staged.0, schedule)
 }
 
 /// One schedule of the named passes, in table order.
@@ -107,13 +185,15 @@ fn schedule(names: &[&str], world: &mut World) -> Schedule {
     schedule
 }
 
-const CHAIN: [&str; 5] =
-    ["drop_dead_registers", "reg_liveness", "color_registers", "drop_identity_moves", "pack_addr4"];
 const ENCODERS: [&str; 2] = ["pack_addr4", "encode_descriptors"];
 
-/// What is compared: instructions left in order, colours of living registers, words of their operands.
+/// What is compared: instructions left in order, colours of living registers, words of their operands, waits with the
+/// position that has them, positions that are waited for, records of descriptors.
 #[derive(PartialEq)]
 struct Outcome {
+    waits: Vec<(u32, u32, u32)>,
+    awaited: Vec<u32>,
+    records: Vec<Record>,
     order: Vec<u32>,
     colours: Vec<Option<u8>>,
     words: Vec<(u32, u32)>,
@@ -127,12 +207,30 @@ fn result_of_tables(world: &mut World) -> Outcome {
     let words = of.map(|k| (k as u32, words[k])).collect();
     let colours =
         world.query::<&RegHead>().iter(world).map(|r| (r.colour < 64).then_some(r.colour)).collect();
-    Outcome { order, colours, words }
+    let (mut waits, mut awaited) = (Vec::new(), Vec::new());
+    if let Some(edges) = world.get_resource::<Edges>() {
+        for (p, ends) in edges.starts.windows(2).enumerate() {
+            waits.extend(
+                edges.items[ends[0] as usize..ends[1] as usize].iter().map(|(c, at)| (p as u32, *c, *at)),
+            );
+        }
+        awaited.extend((0u32..).zip(&edges.awaited).filter(|(_, a)| **a).map(|(p, _)| p));
+    }
+    let records = world.resource::<DescriptorRecords>().0.clone();
+    Outcome { waits, awaited, records, order, colours, words }
 }
 
 fn result_of_twin(program: &twin::Program) -> Outcome {
     let operands = program.instructions.iter().flat_map(|i| &i.operands);
+    let instructions = || (0u32..).zip(&program.instructions);
+    let waits = |(p, i): (u32, &std::rc::Rc<twin::Instruction>)| {
+        i.waits.borrow().iter().map(|(c, at)| (p, *c, *at)).collect::<Vec<_>>()
+    };
     Outcome {
+        waits: instructions().flat_map(waits).collect(),
+        awaited: instructions().filter(|(_, i)| i.awaited.get()).map(|(p, _)| p).collect(),
+        // Only the chain that encodes them has any.
+        records: program.descriptors.iter().map(|d| d.record.get()).collect(),
         order: program.instructions.iter().map(|i| i.number).collect(),
         colours: program.registers.iter().map(|r| r.colour.get()).collect(),
         words: operands.map(|o| (o.number, o.word.get())).collect(),
@@ -161,72 +259,89 @@ fn finished(n: u32) -> World {
     c.world
 }
 
-/// Times of both comparisons at one size, and the proof that the results are equal.
-fn compare(n: u32) {
-    let source = source(n);
+/// Times of one chain at one size, and the proof that the results are equal.
+fn compare(n: u32, chain: &Chain) {
+    let source = source(n, chain);
     let runs = (400_000 / n).clamp(3, 9);
     let per = |ns: f64| ns / source.order.len() as f64;
-    let mut world = tables(&source);
-    schedule(&CHAIN, &mut world).run(&mut world);
+    let (mut world, mut schedule) = tables(&source, chain);
+    schedule.run(&mut world);
     let mut graph = twin::Program::new(&source);
-    twin::manager().run(&mut graph);
+    (chain.twin)().run(&mut graph);
     assert!(result_of_tables(&mut world) == result_of_twin(&graph), "the twin's result differs");
-    drop((world, graph));
-    let build_tables = per(best(runs, || (), |()| drop(black_box(tables(&source)))));
-    let build_graph = per(best(runs, || (), |()| drop(black_box(twin::Program::new(&source)))));
-    let ready = || {
-        let mut world = tables(&source);
-        let schedule = schedule(&CHAIN, &mut world);
-        (world, schedule)
-    };
-    let run_tables = per(best(runs, ready, |(world, schedule)| schedule.run(world)));
-    let run_graph = per(best(runs, || twin::Program::new(&source), |graph| twin::manager().run(graph)));
-    println!("{:>9} {:<28} {:>10} {:>10} {:>7}", n, "(a) ns an instruction", "murre", "graph", "ratio");
-    let line = |what: &str, ours: f64, theirs: f64| {
-        println!("{:>9} {what:<28} {ours:>10.1} {theirs:>10.1} {:>6.2}x", "", theirs / ours);
-    };
-    line("build and drop", build_tables, build_graph);
-    line("five passes", run_tables, run_graph);
-    line("both", build_tables + run_tables, build_graph + run_graph);
+    drop((world, schedule, graph));
+    let build_tables = per(best(runs, || staged(&source), build));
+    let build_graph = per(best(runs, || None, |graph| *graph = Some(twin::Program::new(&source))));
+    let run_tables = per(best(runs, || tables(&source, chain), |(world, schedule)| schedule.run(world)));
+    let run_graph = per(best(
+        runs,
+        || (twin::Program::new(&source), (chain.twin)()),
+        |(graph, manager)| manager.run(graph),
+    ));
+    let drop_tables = per(best(runs, || Some(tables(&source, chain)), |built| drop(built.take())));
+    let drop_graph = per(best(runs, || Some(twin::Program::new(&source)), |built| drop(built.take())));
+    let title = format!("(a) {}, ns an instruction", chain.name);
+    println!("{n:>9} {title:<34} {:>10} {:>10} {:>7}", "murre", "graph", "ratio");
+    line("build", build_tables, build_graph);
+    line("passes", run_tables, run_graph);
+    line("drop", drop_tables, drop_graph);
+    line("all", build_tables + run_tables + drop_tables, build_graph + run_graph + drop_graph);
+}
 
+fn line(what: &str, ours: f64, theirs: f64) {
+    println!("{:>9} {what:<34} {ours:>10.1} {theirs:>10.1} {:>6.2}x", "", theirs / ours);
+}
+
+/// Times of the encoders at one size.
+fn compare_encoders(n: u32) {
+    let runs = (400_000 / n).clamp(3, 9);
     let mut world = finished(n);
     let mut encoders = schedule(&ENCODERS, &mut world);
     encoders.run(&mut world);
     let columns = soa::Columns::of(&mut world);
     let plain = columns.encode();
     assert!(plain == soa::result_of(&mut world), "the plain loop's result differs");
+    let length = world.resource::<Order>().0.len() as f64;
+    let per = |ns: f64| ns / length;
     let ours = per(best(runs, || (), |()| encoders.run(&mut world)));
     let theirs = per(best(runs, || (), |()| drop(black_box(columns.encode()))));
-    println!("{:>9} {:<28} {:>10} {:>10} {:>7}", "", "(b) ns an instruction", "murre", "vectors", "ratio");
+    println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(b) ns an instruction", "murre", "vectors", "ratio");
     line("words and descriptors", ours, theirs);
 }
 
-/// What a counted process does. "rows" is the set-up of the other two.
-fn counted(n: u32, side: &str) {
+/// What a counted process does. "rows" and "staged" are the set-up of the others.
+fn counted(n: u32, chain: &Chain, side: &str) {
+    let source = source(n, chain);
     match side {
-        "rows" => drop(black_box(source(n))),
-        "tables" | "graph" => {
-            let source = source(n);
+        "rows" => (),
+        "staged" => {
+            let (mut world, rows) = staged(&source);
+            drop(black_box((schedule(chain.passes, &mut world), rows)));
+        }
+        "tables" | "tables built" => {
+            let (mut world, mut schedule) = tables(&source, chain);
             if side == "tables" {
-                let mut world = tables(&source);
-                schedule(&CHAIN, &mut world).run(&mut world);
-                drop(black_box(world));
-            } else {
-                let mut graph = twin::Program::new(&source);
-                twin::manager().run(&mut graph);
-                drop(black_box(graph));
+                schedule.run(&mut world);
             }
+            drop(black_box(world));
+        }
+        "graph" | "graph built" => {
+            let mut graph = twin::Program::new(&source);
+            if side == "graph" {
+                (chain.twin)().run(&mut graph);
+            }
+            drop(black_box(graph));
         }
         _ => eprintln!("no side is called {side}"),
     }
 }
 
 /// Instructions that a process of this program executes.
-fn instructions(n: u32, side: &str) -> Option<f64> {
+fn instructions(n: u32, chain: &Chain, side: &str) -> Option<f64> {
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().ok()?)
-        .args(["--count", side, &n.to_string()])
+        .args(["--count", chain.name, side, &n.to_string()])
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -237,28 +352,38 @@ fn instructions(n: u32, side: &str) -> Option<f64> {
 fn main() {
     set_threads(1);
     let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    if let [flag, side, n] = args.as_slice()
+    if let [flag, chain, side, n] = args.as_slice()
         && flag == "--count"
     {
-        return counted(n.parse().unwrap_or(1_000), side);
+        let chain = CHAINS.iter().find(|c| c.name == chain).unwrap_or(&CHAINS[0]);
+        return counted(n.parse().unwrap_or(1_000), chain, side);
     }
     let given: Vec<u32> = args.iter().filter_map(|a| a.parse().ok()).collect();
     let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
-    sizes.iter().for_each(|&n| compare(n));
-    let n = sizes.iter().copied().min().unwrap_or(10_000);
-    let of = |side: &str| instructions(n, side);
-    match (of("rows"), of("tables"), of("graph")) {
-        (Some(rows), Some(tables), Some(graph)) => {
-            // Per instruction of the program that both sides take, as the times are.
-            let length = source(n).order.len() as f64;
-            let per = |count: f64| (count - rows) / length;
-            println!(
-                "executed instructions, build and five passes, an instruction of the program of {n}: murre {:.0}, graph {:.0}, {:.2}x",
-                per(tables),
-                per(graph),
-                (graph - rows) / (tables - rows)
-            );
-        }
-        _ => println!("executed instructions: -"),
+    for &n in &sizes {
+        CHAINS.iter().for_each(|chain| compare(n, chain));
+        compare_encoders(n);
     }
+    let n = sizes.iter().copied().min().unwrap_or(10_000);
+    for chain in &CHAINS {
+        count(n, chain);
+    }
+}
+
+/// Executed instructions of one chain, an instruction of the program.
+fn count(n: u32, chain: &Chain) {
+    let of = |side: &str| instructions(n, chain, side);
+    let counts = [of("rows"), of("staged"), of("tables built"), of("tables"), of("graph built"), of("graph")];
+    let [Some(rows), Some(staged), Some(tables_built), Some(tables), Some(graph_built), Some(graph)] = counts
+    else {
+        println!("executed instructions: -");
+        return;
+    };
+    // Per instruction of the program that both sides take, as the times are.
+    let length = source(n, chain).order.len() as f64;
+    let title = format!("(a) {}, executed instructions", chain.name);
+    println!("{n:>9} {title:<34} {:>10} {:>10} {:>7}", "murre", "graph", "ratio");
+    line("build and drop", (tables_built - staged) / length, (graph_built - rows) / length);
+    line("passes", (tables - tables_built) / length, (graph - graph_built) / length);
+    line("all", (tables - staged) / length, (graph - rows) / length);
 }

@@ -1,11 +1,57 @@
-//! Time of every back-end pass on synthetic programs of growing size, nanoseconds an instruction: whether cost stays flat.
-//! In: nothing, or sizes as arguments. Out: a table. Wall times are for comparison within one run only; `stages` counts
-//! instructions.
+//! Time of every back-end pass on synthetic programs of growing size, nanoseconds an instruction: whether cost stays flat;
+//! and the most memory that was held, bytes an instruction. In: nothing, or sizes as arguments. Out: a table. A row whose
+//! largest cost is more than a quarter above its smallest is marked, unless it is too small to matter. Wall times are for
+//! comparison within one run only, and on a loaded machine they mark rows that are flat; `stages` counts instructions.
 
 use murre_systems::synth::synthetic;
 use murre_systems::{Stage, compile::set_threads};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 const SEED: u64 = 7;
+/// How much more an instruction may cost in one size than in another.
+const FLAT: f64 = 1.25;
+/// Nanoseconds an instruction below which a row is not marked: the clock and the cache decide there.
+const SMALL: f64 = 2.0;
+
+/// Counts the bytes that are allocated, and the most that ever were.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn grow(by: usize) {
+    let now = NOW.fetch_add(by, Relaxed) + by;
+    PEAK.fetch_max(now, Relaxed);
+}
+
+// SAFETY: every call is handed on to the system's allocator unchanged; counting touches two atomics only.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        grow(size);
+        NOW.fetch_sub(layout.size(), Relaxed);
+        unsafe { System.realloc(at, layout, size) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
 
 fn main() {
     set_threads(1);
@@ -13,9 +59,12 @@ fn main() {
     let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
     let back_end: Vec<Stage> = Stage::ALL.into_iter().filter(|s| *s >= Stage::Place).collect();
     let mut table: Vec<(&'static str, Vec<f64>)> = Vec::new();
+    let mut memory: Vec<f64> = Vec::new();
     for (column, &n) in sizes.iter().enumerate() {
         // Small programs are repeated and the best time of each pass is kept.
         for _ in 0..(200_000 / n).clamp(1, 20) {
+            let before = NOW.load(Relaxed);
+            PEAK.store(before, Relaxed);
             let mut compiler = synthetic(n, SEED);
             let mut row = 0;
             compiler.run_stages_stepwise(&back_end, |pass, time, _| {
@@ -30,6 +79,9 @@ fn main() {
                 }
                 row += 1;
             });
+            let held = PEAK.load(Relaxed).saturating_sub(before) as f64 / n as f64;
+            memory.resize(column + 1, held);
+            memory[column] = held;
             let failed = compiler.finish().program.is_none();
             assert!(!failed, "the synthetic program of {n} instructions does not compile");
         }
@@ -37,14 +89,15 @@ fn main() {
     print!("{:32}", "ns an instruction");
     sizes.iter().for_each(|n| print!("{n:>12}"));
     println!();
-    for (name, costs) in &table {
-        print!("{name:32}");
-        costs.iter().for_each(|c| print!("{c:12.1}"));
-        println!();
-    }
-    print!("{:32}", "all");
-    for column in 0..sizes.len() {
-        print!("{:12.1}", table.iter().filter_map(|r| r.1.get(column)).sum::<f64>());
-    }
-    println!();
+    table.iter().for_each(|(name, costs)| line(name, costs, SMALL));
+    let all = |column| table.iter().filter_map(|r: &(&str, Vec<f64>)| r.1.get(column)).sum();
+    line("all", &(0..sizes.len()).map(all).collect::<Vec<f64>>(), SMALL);
+    line("peak bytes an instruction", &memory, 0.0);
+}
+
+fn line(name: &str, costs: &[f64], small: f64) {
+    print!("{name:32}");
+    costs.iter().for_each(|c| print!("{c:12.1}"));
+    let (least, most) = costs.iter().fold((f64::MAX, 0f64), |(a, b), c| (a.min(*c), b.max(*c)));
+    println!("{}", if most > small && most > FLAT * least { "  not flat" } else { "" });
 }

@@ -93,7 +93,8 @@ fn address(s: &DescSide) -> Result<Addr8, Fault> {
     if s.var == u32::MAX { Addr8::immediate(u64::from(s.base)) } else { Addr8::variable(s.var, s.base) }
 }
 
-fn record(head: &DescHead, src: &DescSide, dst: &DescSide) -> Result<Record, Fault> {
+/// The record of a descriptor.
+pub fn record(head: &DescHead, src: &DescSide, dst: &DescSide) -> Result<Record, Fault> {
     let direct = DmaDirect {
         priority: 0,
         semaphore: head.sem,

@@ -1,9 +1,12 @@
 //! The objects. In: rows of a program as murre's address stage leaves them. Out: the same program as a graph.
 
 use crate::Source;
-use murre_components::bir::{ApKind, Opcode, Space};
+use murre_components::bir::{ApKind, DescRow, Opcode, Space};
 use murre_components::dtype::DType;
 use murre_components::engine::EngineId;
+use murre_components::ids::LocId;
+use murre_components::program::Record;
+use murre_systems::sync::channel;
 use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
@@ -25,6 +28,12 @@ pub struct Location {
     pub space: Space,
     pub part_bytes: u64,
     pub address: Option<u32>,
+    /// Channel and position of the last writer, and of the last reader of each channel.
+    pub writer: Cell<Option<(u32, u32)>>,
+    pub readers: RefCell<Vec<(u32, u32)>>,
+    pub touched: Cell<bool>,
+    /// Locations whose bytes it takes over.
+    pub before: RefCell<Vec<Rc<Location>>>,
 }
 
 /// An access of an instruction.
@@ -36,6 +45,7 @@ pub struct Operand {
     pub address: Option<Rc<Register>>,
     pub word: Cell<u32>,
     pub number: u32,
+    pub output: bool,
 }
 
 /// An instruction.
@@ -45,6 +55,17 @@ pub struct Instruction {
     pub operands: Vec<Box<Operand>>,
     pub sources: [Option<Rc<Register>>; 2],
     pub destination: Option<Rc<Register>>,
+    /// Issuing engine and channel.
+    pub channel: Option<(usize, usize)>,
+    /// Channels and positions that it waits for.
+    pub waits: RefCell<Vec<(u32, u32)>>,
+    pub awaited: Cell<bool>,
+}
+
+/// A descriptor and its record.
+pub struct Descriptor {
+    pub row: DescRow,
+    pub record: Cell<Record>,
 }
 
 /// A program.
@@ -52,6 +73,10 @@ pub struct Instruction {
 pub struct Program {
     pub instructions: Vec<Rc<Instruction>>,
     pub registers: Vec<Rc<Register>>,
+    pub descriptors: Vec<Box<Descriptor>>,
+    /// First position of each block.
+    pub blocks: Vec<u32>,
+    pub queues: usize,
 }
 
 impl Program {
@@ -66,7 +91,7 @@ impl Program {
                     number: number as u32,
                     engine: row.head.engine,
                     width: row.head.width,
-                    colour: Cell::new(None),
+                    colour: Cell::new((row.head.colour < 64).then_some(row.head.colour)),
                     live: Cell::new(None),
                     needed: Cell::new(false),
                     given: Cell::new(false),
@@ -79,9 +104,21 @@ impl Program {
             .iter()
             .map(|row| {
                 let address = (row.place.address != u32::MAX).then_some(row.place.address);
-                Rc::new(Location { space: row.head.space, part_bytes: row.head.part_bytes(), address })
+                Rc::new(Location {
+                    space: row.head.space,
+                    part_bytes: row.head.part_bytes(),
+                    address,
+                    writer: Cell::new(None),
+                    readers: RefCell::default(),
+                    touched: Cell::new(false),
+                    before: RefCell::default(),
+                })
             })
             .collect();
+        for (number, location) in locations.iter().enumerate() {
+            let before = source.reuse.of(LocId(number as u32)).iter();
+            location.before.borrow_mut().extend(before.map(|l| locations[l.index()].clone()));
+        }
         let mut instructions = Vec::with_capacity(source.order.len());
         for id in &source.order {
             let row = &source.insts[id.index()];
@@ -96,6 +133,7 @@ impl Program {
                     address: register(ap.dynamic.address),
                     word: Cell::new(0),
                     number: k as u32,
+                    output: ap.head.output == 1,
                 })
             });
             let instruction = Rc::new(Instruction {
@@ -104,12 +142,23 @@ impl Program {
                 operands: operands.collect(),
                 sources: [register(row.regs.src0), register(row.regs.src1)],
                 destination: register(row.regs.dst),
+                channel: channel(row.head, row.dma),
+                waits: RefCell::default(),
+                awaited: Cell::new(false),
             });
             if let Some(destination) = &instruction.destination {
                 destination.definitions.borrow_mut().push(Rc::downgrade(&instruction));
             }
             instructions.push(instruction);
         }
-        Program { instructions, registers }
+        let descriptors =
+            source.descs.iter().map(|row| Box::new(Descriptor { row: *row, record: Cell::new([0; 64]) }));
+        Program {
+            instructions,
+            registers,
+            descriptors: descriptors.collect(),
+            blocks: source.blocks.starts.clone(),
+            queues: source.queues.len(),
+        }
     }
 }

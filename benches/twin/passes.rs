@@ -13,7 +13,7 @@ pub trait Pass {
 }
 
 /// Runs passes in order.
-pub struct PassManager(Vec<Box<dyn Pass>>);
+pub struct PassManager(pub Vec<Box<dyn Pass>>);
 
 impl PassManager {
     pub fn run(&self, program: &mut Program) {
@@ -21,7 +21,7 @@ impl PassManager {
     }
 }
 
-/// All passes.
+/// The passes on registers and addresses.
 pub fn manager() -> PassManager {
     PassManager(vec![
         Box::new(DropDeadRegisters),
@@ -166,7 +166,7 @@ impl Pass for DropIdentityMoves {
 }
 
 /// Address words of operands.
-struct PackAddr4;
+pub struct PackAddr4;
 
 fn word(operand: &Operand) -> u32 {
     if operand.kind == ApKind::Register {

@@ -12,6 +12,11 @@ fn state() -> RandomState {
     RandomState::with_seeds(0x6d75_7272_6531, 0x6d75_7272_6532, 0x6d75_7272_6533, 0x6d75_7272_6534)
 }
 
+/// The hasher itself, for tables that are handed their hashes.
+pub fn seeded_hasher() -> RandomState {
+    state()
+}
+
 /// An empty map with the fixed seed.
 pub fn seeded_map<K, V>() -> SeededMap<K, V> {
     SeededMap::with_hasher(state())

@@ -51,8 +51,9 @@ pub struct Compiler {
 impl Compiler {
     /// A compiler with one module. The module must have passed the HLO verifier.
     pub fn new(module: HloModule, options: CompileOptions) -> Self {
-        let world = World::new();
+        let mut world = World::new();
         let own = world.resource_entities().iter().map(|(id, _)| id).collect();
+        crate::reserve::reserve_resources(&mut world);
         let mut compiler = Compiler { world, schedules: Vec::new(), own };
         compiler.fill(module, options);
         compiler

@@ -19,6 +19,7 @@ pub mod pass;
 pub mod penguin;
 pub mod place;
 pub mod registers;
+mod reserve;
 pub mod route;
 pub mod simplify;
 pub mod staging;

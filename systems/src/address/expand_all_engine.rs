@@ -6,7 +6,7 @@
 //!
 //! Demand flows backwards from branches and exits (all five engines), from compute instructions that take a register
 //! immediate, and from run-time addresses (the engine of their instruction), through the operations that define what
-//! is demanded, until nothing changes.
+//! is demanded, from a list of what is new.
 //!
 //! Facts: `spec/ir.md 5.7` (L19), `spec/ir.md 3.1` (data-path engines).
 
@@ -188,32 +188,39 @@ fn demand(
             None => {}
         }
     }
-    // The control operations, in order; compute instructions only once.
-    let mut control = Vec::new();
+    // Definitions of each register, as lists through the control operations.
+    let mut control: Vec<InstRegs> = Vec::new();
+    let mut last_definition = vec![u32::MAX; count];
+    let mut earlier: Vec<u32> = Vec::new();
     for &id in &order.0 {
         let (head, r) = (heads[id.index()], regs[id.index()]);
-        if head.engine == EngineId::All {
-            if !head.op.is_structure() {
-                control.push(r);
-            }
-        } else {
-            for s in [r.src0, r.src1].into_iter().filter(|s| s.is_some()) {
-                mask[s.index()] |= bit(head.engine);
-            }
+        if head.engine == EngineId::All && head.op.is_structure() {
+            continue;
+        }
+        if head.engine == EngineId::All && r.dst.is_some() {
+            earlier.push(std::mem::replace(&mut last_definition[r.dst.index()], control.len() as u32));
+            control.push(r);
+            continue;
+        }
+        let engines = if head.engine == EngineId::All { EVERY_ENGINE } else { bit(head.engine) };
+        for s in [r.src0, r.src1].into_iter().filter(|s| s.is_some()) {
+            mask[s.index()] |= engines;
         }
     }
-    loop {
-        let mut changed = false;
-        for r in control.iter().rev() {
-            let wanted = if r.dst.is_some() { mask[r.dst.index()] } else { EVERY_ENGINE };
-            for s in [r.src0, r.src1].into_iter().filter(|s| s.is_some()) {
-                let before = mask[s.index()];
-                mask[s.index()] |= wanted;
-                changed |= mask[s.index()] != before;
+    // A register is looked at again only when one more engine needs it, five times at most.
+    let mut work: Vec<u32> = (0..count as u32).filter(|r| mask[*r as usize] != 0).collect();
+    while let Some(r) = work.pop() {
+        let wanted = mask[r as usize];
+        let mut at = last_definition[r as usize];
+        while let Some(definition) = control.get(at as usize) {
+            for s in [definition.src0, definition.src1].into_iter().filter(|s| s.is_some()) {
+                if wanted & !mask[s.index()] != 0 {
+                    mask[s.index()] |= wanted;
+                    work.push(s.0);
+                }
             }
-        }
-        if !changed {
-            return mask;
+            at = earlier[at as usize];
         }
     }
+    mask
 }

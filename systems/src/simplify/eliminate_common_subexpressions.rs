@@ -4,14 +4,16 @@
 //! In and out: the module resource; the repeated ones are left without readers for `eliminate_dead_code`.
 
 use bevy_ecs::prelude::*;
-use murre_components::hash::{SeededMap, seeded_map};
+use hashbrown::HashTable;
+use murre_components::hash::seeded_hasher;
 use murre_components::hlo::{HloInst, HloModule, HloOp};
 use murre_components::ids::HloId;
 
-/// The pass.
+/// The pass. The table holds ids with their hashes: what they are compared by stands in the module.
 pub fn eliminate_common_subexpressions(mut module: ResMut<HloModule>) {
     let mut same: Vec<HloId> = (0..module.len()).map(HloId::new).collect();
-    let mut seen: SeededMap<Vec<u32>, HloId> = seeded_map();
+    let mut seen: HashTable<(u64, HloId)> = HashTable::new();
+    let hasher = seeded_hasher();
     let mut key = Vec::new();
     for c in 0..module.computations.len() {
         seen.clear();
@@ -19,20 +21,30 @@ pub fn eliminate_common_subexpressions(mut module: ResMut<HloModule>) {
             for o in module.operands_mut(id) {
                 *o = same[o.index()];
             }
+            let inst = module.inst(id);
             key.clear();
-            if !write_key(module.inst(id), &mut key) {
+            if !write_key(inst, &mut key) {
                 continue;
             }
-            match seen.get(&key) {
-                Some(first) => same[id.index()] = *first,
-                None => {
-                    seen.insert(key.clone(), id);
-                }
+            let hash = hasher.hash_one(&key);
+            let equal = |(h, other): &(u64, HloId)| *h == hash && is_same(inst, module.inst(*other));
+            match seen.find(hash, equal) {
+                Some((_, first)) => same[id.index()] = *first,
+                None => drop(seen.insert_unique(hash, (hash, id), |(h, _)| *h)),
             }
         }
         let root = module.computations[c].root;
         module.computations[c].root = same[root.index()];
     }
+}
+
+/// Whether two instructions have the same key.
+fn is_same(a: HloInst<'_>, b: HloInst<'_>) -> bool {
+    a.op == b.op
+        && a.shape_id() == b.shape_id()
+        && a.attr_id() == b.attr_id()
+        && a.operands() == b.operands()
+        && a.called() == b.called()
 }
 
 /// Writes what makes an instruction what it is; `false` if it may not be merged.
