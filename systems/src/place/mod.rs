@@ -101,26 +101,3 @@ pub(crate) fn hlo_name(module: &HloModule, hlo: HloId) -> &str {
 pub(crate) fn hlo_source(module: &HloModule, hlo: HloId) -> Option<String> {
     module.get(hlo).and_then(|i| i.source())
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::pass::Stage;
-    use crate::synth::synthetic;
-    use std::time::{Duration, Instant};
-
-    fn fastest(n: u32) -> Duration {
-        let once = |_| {
-            let mut c = synthetic(n, 7);
-            let begin = Instant::now();
-            c.run(&[Stage::Place]);
-            begin.elapsed()
-        };
-        (0..3).map(once).min().unwrap_or_default()
-    }
-
-    /// Ten times the program may cost thirty times the time: room for a loaded machine, none for a square.
-    #[test]
-    fn the_cost_of_the_stage_is_linear() {
-        assert!(fastest(100_000) < 30 * fastest(10_000));
-    }
-}
