@@ -149,13 +149,26 @@ impl Way<'_> {
             false => format!("it lives in {}", homes.join(", ")),
         };
         let lives = format!("{lives}{}", self.sizes(value.name()));
-        let what = format!(
-            "'{}' is {} {}: no address and no trip count depends on it",
-            value.name(),
-            value.shape(),
-            value.op.name()
-        );
+        let what =
+            format!("'{}' is {} {}: {}", value.name(), value.shape(), value.op.name(), self.no_way(value));
         Diagnostic::error(&CLI_NO_SCALAR, what).from_source(value.source()).help(lives)
+    }
+
+    /// Why no way starts at the value. A scalar constant and the condition of a counted loop may steer, but from no
+    /// register of their own.
+    fn no_way(&self, value: HloInst<'_>) -> String {
+        let scalar = value.shape().array().is_some_and(|a| a.rank() == 0);
+        let ends = |w: &HloInst<'_>| {
+            let condition = w.called().first().map(|c| self.module.comp(*c).root);
+            w.op == HloOp::While && condition == Some(value.id)
+        };
+        match self.module.insts().find(ends) {
+            Some(w) => format!("it ends the loop {}, whose trips are counted in other registers", w.name()),
+            None if scalar && value.op == HloOp::Constant => {
+                "no run changes it, and what it steers has it as an immediate".into()
+            }
+            None => "no address and no trip count depends on it".into(),
+        }
     }
 
     /// The values behind the run-time extents of an array: those can be explained.

@@ -188,3 +188,14 @@ fn the_page_has_every_part() {
     let text = Explanation::Story(Box::new(story(COUNT, "steps"))).text();
     assert!(text.contains("trip count: axis i0") && text.contains("at most  10 trips"), "{text}");
 }
+
+#[test]
+fn what_steers_from_no_register_is_not_called_data() {
+    let what = |value| match explain(COUNT, Some(value)) {
+        Err(d) => d.message.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert!(what("go").contains("it ends the loop loop"), "{}", what("go"));
+    assert!(what("ten").contains("has it as an immediate"), "{}", what("ten"));
+    assert!(what("a0").contains("no address and no trip count depends on it"), "{}", what("a0"));
+}

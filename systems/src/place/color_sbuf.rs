@@ -248,7 +248,10 @@ pub fn color_sbuf(
                 .from_source(hlo_source(&module, hlo))
                 .found(format!("{} bytes free, the largest hole has {}; {beside}{spilled}", m.free, m.hole))
                 .expected(format!("{} of {} usable bytes", t.size, high.saturating_sub(low)))
-                .help("use a smaller bound for the dimension, or a target with more SBUF")
+                .help(match options.sbuf_limit {
+                    Some(_) => "give a larger --sbuf-bytes, or leave it out",
+                    None => "use a smaller bound for the dimension, or a target with more SBUF",
+                })
                 .ordered(t.loc.0),
             );
             return;
@@ -295,6 +298,7 @@ mod tests {
         assert_eq!(d[0].code.id, "MUR0501");
         assert!(d[0].found.as_deref().is_some_and(|f| f.contains("alive beside it")));
         assert!(d[0].found.as_deref().is_some_and(|f| f.contains("stand in DRAM already")));
+        assert!(d[0].help.as_deref().is_some_and(|h| h.contains("--sbuf-bytes")));
     }
 
     #[test]
