@@ -542,3 +542,24 @@ fn a_case_is_held_against_itself_with_constants() {
     let out = murre(&["check", path(&fixture("gather_embedding")), "--fix-scalars"]);
     assert!(text(&out.stdout).contains("no scalar of its steers anything"), "{}", text(&out.stdout));
 }
+
+#[test]
+fn an_output_that_is_the_input_is_refused() {
+    let dir = tempfile::tempdir().expect("a scratch directory");
+    let module = dir.path().join("m.hlo");
+    let source = "HloModule m\n\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n";
+    std::fs::write(&module, source).expect("written");
+    refuses(&["compile", path(&module), "-o", path(&module)], "MUR0901", dir.path());
+    let link = dir.path().join("link.mur");
+    std::os::unix::fs::symlink(&module, &link).expect("a link");
+    refuses(&["compile", path(&module), "-o", path(&link)], "MUR0901", dir.path());
+    assert_eq!(std::fs::read_to_string(&module).expect("there"), source);
+    // A link to another file is followed, and stays.
+    let artifact = dir.path().join("real.mur");
+    std::fs::write(&artifact, "").expect("written");
+    std::fs::remove_file(&link).expect("removed");
+    std::os::unix::fs::symlink(&artifact, &link).expect("a link");
+    assert!(murre(&["compile", path(&module), "-o", path(&link)]).status.success());
+    assert!(std::fs::symlink_metadata(&link).expect("there").is_symlink());
+    assert!(std::fs::read(&artifact).expect("there").starts_with(b"\x7fELF"));
+}

@@ -201,6 +201,9 @@ fn pass_names() -> PossibleValuesParser {
 
 /// The command.
 pub fn run(args: &Args, console: &Console) -> Outcome {
+    for written in args.output.iter().chain(&args.trace) {
+        input::keep_input(&args.input, written)?;
+    }
     let module = input::read_module(&args.input)?;
     let mut options = args.steering.options()?;
     options.stop_after = args.stop_after;

@@ -29,6 +29,19 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Vec<Diagnostic>> {
     })
 }
 
+/// Refuses an output that is the input: it would be gone.
+pub fn keep_input(input: &Path, output: &Path) -> Result<(), Vec<Diagnostic>> {
+    let place = |p: &Path| std::fs::canonicalize(p).ok().filter(|p| p.is_file());
+    match (place(input), place(output)) {
+        (Some(a), Some(b)) if a == b => {
+            let name = output.display().to_string();
+            let fault = Diagnostic::error(&CLI_FILE, "the output is the input, which would be overwritten");
+            Err(vec![fault.in_file(name).help("name another file")])
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A module, read and verified. All faults are reported together.
 pub fn module_of(bytes: &Bytes, path: &Path) -> Result<HloModule, Vec<Diagnostic>> {
     murre::check::verified_module(bytes, &path.display().to_string())
