@@ -159,7 +159,7 @@ impl Way<'_> {
     fn no_way(&self, value: HloInst<'_>) -> String {
         let scalar = value.shape().array().is_some_and(|a| a.rank() == 0);
         let ends = |w: &HloInst<'_>| {
-            let condition = w.called().first().map(|c| self.module.comp(*c).root);
+            let condition = w.called().get(1).map(|c| self.module.comp(*c).root);
             w.op == HloOp::While && condition == Some(value.id)
         };
         match self.module.insts().find(ends) {

@@ -38,9 +38,8 @@ pub fn check(
     let immediate = args.mode & 1 == 1;
     match op {
         Opcode::RegisterAlu if args.dtype != UINT64 => {
-            if immediate && args.imm1 != 0 {
-                return broken("XXU001", "an immediate that does not fit 32 bits");
-            }
+            let fits = !immediate || args.imm1 == 0;
+            return if fits { Ok(()) } else { broken("XXU001", "an immediate that does not fit 32 bits") };
         }
         Opcode::RegisterAlu => {
             let (a, b, dst) = (width(regs.src0), width(regs.src1), width(regs.dst));
