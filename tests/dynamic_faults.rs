@@ -91,3 +91,42 @@ ENTRY e { x = f32[<=8] parameter(0) z = s32[] constant(0)
     fails(&text, &of(1), "MUR0711", "c");
     fails(&text, &of(3), "MUR0711", "c");
 }
+
+/// The size is cut to its bound, so the condition alone would hold for ever.
+#[test]
+fn a_failure_ends_a_loop_that_waits_for_a_size() {
+    let text = "body { x = f32[<=4] parameter(0) one = s32[] constant(1)
+  n = s32[] get-dimension-size(x), dimensions={0} m = s32[] add(n, one)
+  ROOT y = f32[<=4] set-dimension-size(x, m), dimensions={0} }
+cond { x = f32[<=4] parameter(0) n = s32[] get-dimension-size(x), dimensions={0}
+  m = s32[] constant(LIMIT) ROOT c = pred[] compare(n, m), direction=LT }
+ENTRY e { x = f32[4] parameter(0) k = s32[] parameter(1)
+  d = f32[<=4] set-dimension-size(x, k), dimensions={0}
+  ROOT w = f32[<=4] while(d), condition=cond, body=body }";
+    let of = |k: i32| vec![f32s(&[4], &mut Lcg(1)), s32(k)];
+    agree(&text.replace("LIMIT", "3"), &[of(0), of(3), of(4)]);
+    fails(&text.replace("LIMIT", "5"), &of(2), "MUR0711", "y");
+}
+
+/// What a window makes of too few rows is told by neither way of running, whatever takes it.
+#[test]
+fn a_size_that_is_negative_already_is_no_new_failure() {
+    for taken in ["f32[<=6] slice(w), slice={[0:6]}", "f32[<=7] pad(w, z), padding=0_1"] {
+        let text = format!(
+            "add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+ENTRY e {{ x = f32[<=6] parameter(0) z = f32[] constant(0)
+  w = f32[<=6] reduce-window(x, z), window={{size=3 pad=0_2}}, to_apply=add
+  ROOT r = {taken} }}"
+        );
+        let of = |n: u64| vec![f32s(&[n], &mut Lcg(n))];
+        agree(&text, &[of(0), of(1), of(2), of(6)]);
+    }
+}
+
+#[test]
+fn a_size_that_nobody_needs_does_not_fail() {
+    let text = "ENTRY e { x = f32[4] parameter(0) n = s32[] parameter(1)
+  d = f32[<=4] set-dimension-size(x, n), dimensions={0}
+  ROOT y = f32[4] negate(x) }";
+    agree(text, &[vec![f32s(&[4], &mut Lcg(1)), s32(9)]]);
+}

@@ -223,7 +223,8 @@ impl<'m> Machine<'m> {
                     let rest = a.size(d).saturating_sub(start[d]);
                     if stride[d] == 1 { rest } else { rest.saturating_add(stride[d] - 1) / stride[d].max(1) }
                 };
-                for d in (0..dims.len()).filter(|d| shape.array().is_some_and(|s| s.is_dynamic(*d))) {
+                let dynamic = |d: &usize| shape.array().is_some_and(|s| s.is_dynamic(*d));
+                for d in (0..dims.len()).filter(|d| start[*d] > 0 && dynamic(d)) {
                     self.legal_size(d, size(d), i64::MAX, dims[d])?;
                 }
                 one(sized(movement::slice(a, &dims, &usizes(start), &usizes(stride)), shape, size))
@@ -235,7 +236,8 @@ impl<'m> Machine<'m> {
                         .saturating_add(low[d])
                         .saturating_add(high[d])
                 };
-                for d in (0..dims.len()).filter(|d| shape.array().is_some_and(|s| s.is_dynamic(*d))) {
+                let dynamic = |d: &usize| shape.array().is_some_and(|s| s.is_dynamic(*d));
+                for d in (0..dims.len()).filter(|d| low[*d] + high[*d] < 0 && dynamic(d)) {
                     self.legal_size(d, size(d), i64::MAX, dims[d])?;
                 }
                 one(sized(movement::pad(&a.cut(), t[1], low, high, interior), shape, size))

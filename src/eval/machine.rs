@@ -53,6 +53,8 @@ struct Plan {
     elements: u64,
     /// A get-tuple-element after which nobody reads this element of the tuple.
     takes: bool,
+    /// Nothing of the result hangs on it, and sizes may fail in it: it is passed over.
+    dead: bool,
 }
 
 /// Runs the computations of one verified module.
@@ -176,6 +178,10 @@ impl<'m> Machine<'m> {
             };
             self.at = id;
             self.count(1)?;
+            if self.plans[id.index()].dead {
+                frame.next += 1;
+                continue;
+            }
             let inst = self.module.inst(id);
             if let Some(called) = self.execute(id, inst, frame)? {
                 stack.push(called);
@@ -360,8 +366,30 @@ fn plans(module: &HloModule) -> Vec<Plan> {
         }
         plans[c.root.index()].last_use = u32::MAX;
         takers(module, c, &mut plans);
+        if module
+            .shapes()
+            .iter()
+            .any(|s| s.leaves().iter().any(|l| l.array().is_some_and(|a| a.has_dynamic())))
+        {
+            bury(module, c, &mut plans);
+        }
     }
     plans
+}
+
+/// Marks what the root does not hang on. With dynamic dimensions it goes before any size is looked at, so that a size
+/// that nobody needs cannot fail.
+fn bury(module: &HloModule, c: &murre_components::hlo::Computation, plans: &mut [Plan]) {
+    for id in c.instructions.iter() {
+        plans[id.index()].dead = id != c.root;
+    }
+    for id in c.instructions.iter().rev() {
+        if !plans[id.index()].dead {
+            for o in module.inst(id).operands() {
+                plans[o.index()].dead = false;
+            }
+        }
+    }
 }
 
 fn each_array(shape: &Shape, visit: &mut impl FnMut(&murre_components::hlo::ArrayShape)) {

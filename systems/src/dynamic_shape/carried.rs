@@ -9,7 +9,7 @@ use super::rules::Refusal;
 use super::sizes::{Place, Sizes, at_bounds, dynamic_places};
 use crate::legalize::build::Build;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloOp, Shape};
 use murre_components::ids::{CompId, HloId};
 use murre_components::program::Extent;
 
@@ -119,6 +119,25 @@ impl<'m> Rewrite<'m> {
 
     pub(super) fn root(&mut self, id: HloId, value: HloId, form: &Form) -> HloId {
         self.wrapped(self.old.inst(id), "result", id, value, (&form.returned, form.reports))
+    }
+
+    /// A loop's condition that looks at sizes holds only as long as nothing failed: a size that was cut to its bound may
+    /// never become what the condition waits for.
+    pub(super) fn ended_by_failure(
+        &mut self,
+        c: CompId,
+        given: Option<HloId>,
+        root: HloId,
+        form: &Form,
+    ) -> HloId {
+        let old = self.old;
+        let comp = old.comp(c);
+        let looks = comp.instructions.iter().any(|id| old.inst(id).op == HloOp::GetDimensionSize);
+        let Some(given) = given.filter(|_| looks && form.faults && !form.reports) else { return root };
+        let mut b = Build::new(&mut self.out, old.inst(comp.root)).tagged("unfailed");
+        let site = b.element(given, 1 + form.given.len());
+        let unfailed = b.compare_int(Direction::Eq, site, 0);
+        b.binary(HloOp::And, root, unfailed)
     }
 
     pub(super) fn control(

@@ -328,7 +328,10 @@ impl<'m> Rewrite<'m> {
         let root = match root.is_none() {
             true => root,
             false if c == old.entry => self.entry_root(comp.root),
-            false => self.root(comp.root, root, &form),
+            false => {
+                let root = self.root(comp.root, root, &form);
+                self.ended_by_failure(c, parameters.first().copied(), root, &form)
+            }
         };
         let name = match self.written[c.index()].is_empty() {
             true => comp.name.clone(),
