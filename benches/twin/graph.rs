@@ -52,6 +52,7 @@ pub struct Operand {
 pub struct Instruction {
     pub number: u32,
     pub op: Opcode,
+    #[allow(clippy::vec_box)] // an object graph: each operand is an object of its own
     pub operands: Vec<Box<Operand>>,
     pub sources: [Option<Rc<Register>>; 2],
     pub destination: Option<Rc<Register>>,
