@@ -25,6 +25,7 @@ pub(crate) fn reserve_resources(world: &mut World) {
     use murre_components::penguin::{Chains, DynamicCopies, OperandPool};
     use murre_components::program::{Extents, Program};
     reserve_all!(world:
+        bevy_ecs::schedule::Schedules,
         crate::dynamic_shape::story::ShapeStory,
         crate::dynamic_shape::row_groups::Rows,
         Extents,
