@@ -398,6 +398,23 @@ fn explain_tells_where_run_time_extents_come_from() {
 }
 
 #[test]
+fn explain_tells_the_extents_of_one_input_apart() {
+    let module = "HloModule m\nENTRY e {\n  x = f32[<=4,<=6] parameter(0)\n  n = s32[] parameter(1)\n  \
+                  y = f32[<=6,<=4] transpose(x), dimensions={1,0}\n  \
+                  z = f32[<=6,<=4] set-dimension-size(y, n), dimensions={0}\n  \
+                  ROOT c = f32[<=12,<=4] concatenate(z, y), dimensions={0}\n}\n";
+    let (_dir, module, _) = scratch(module.as_bytes());
+    let shown = text(&murre(&["explain", &module, "--shapes"]).stdout);
+    for part in [
+        "dimension 0 of at most 6: size the extent of input x in dimension 1",
+        "dimension 1 of at most 4: size the extent of input x in dimension 0",
+        "size (n (checked by the run) + the extent of input x in dimension 1)",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
 fn explain_tells_what_has_no_rule_and_the_rest_all_the_same() {
     let module = "HloModule m\nENTRY e {\n  x = f32[<=4,4] parameter(0)\n  y = f32[<=4,4] negate(x)\n  \
                   ROOT a = f32[<=4,4] cholesky(y), lower=true\n}\n";

@@ -13,6 +13,15 @@ use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloOp, Shape}
 use murre_components::ids::{CompId, HloId};
 use murre_components::program::Extent;
 
+/// Says which of a value's sizes is meant, where it has several.
+fn which(places: &[Place], (leaf, d): Place) -> String {
+    match (places.len(), places.iter().any(|p| p.0 != leaf)) {
+        (0 | 1, _) => String::new(),
+        (_, false) => format!(" in dimension {d}"),
+        (_, true) => format!(" in leaf {leaf} dimension {d}"),
+    }
+}
+
 impl<'m> Rewrite<'m> {
     /// `value` with its sizes at `places` and the failure so far.
     pub(super) fn wrapped(
@@ -80,9 +89,10 @@ impl<'m> Rewrite<'m> {
             leaves.iter().map(|s| vec![None; s.array().map_or(0, ArrayShape::rank)]).collect();
         for (k, (leaf, d)) in places.iter().enumerate() {
             let size = b.element(whole, 1 + k);
+            let which = which(places, (*leaf, *d));
             let label = match of.op {
-                HloOp::Parameter => format!("given with {}{}", self.known.names.place, of.name()),
-                op => format!("given by the {} {}{}", op.name(), self.known.names.place, of.name()),
+                HloOp::Parameter => format!("given with {}{}{which}", self.known.names.place, of.name()),
+                op => format!("given by the {} {}{}{which}", op.name(), self.known.names.place, of.name()),
             };
             self.known.names.labels.insert(size, label);
             sizes[*leaf][*d] = Some(size);
@@ -203,12 +213,16 @@ impl<'m> Rewrite<'m> {
             let mut sizes: Vec<Sizes> =
                 leaves.iter().map(|s| vec![None; s.array().map_or(0, ArrayShape::rank)]).collect();
             let mut b = Build::new(&mut self.out, inst).tagged("size");
-            for (leaf, d) in dynamic_places(inst.shape()) {
+            let places = dynamic_places(inst.shape());
+            for (leaf, d) in places.iter().copied() {
                 let attrs = Attrs::Parameter { number: parameters.len() as u32 };
                 let size = b.op(HloOp::Parameter, HloType::S32, &[], &[], attrs);
                 let bound = leaves.get(leaf).and_then(|s| s.array()).map_or(0, |a| a.dims[d]);
                 self.known.within.insert(size, bound);
-                self.known.names.labels.insert(size, format!("the extent of input {}", inst.name()));
+                self.known.names.labels.insert(
+                    size,
+                    format!("the extent of input {}{}", inst.name(), which(&places, (leaf, d))),
+                );
                 sizes[leaf][d] = Some(size);
                 parameters.push(size);
                 let array = array_number(&leaves, leaf);

@@ -164,7 +164,7 @@ impl Known {
         }
         self.fault?;
         let cut = self.clamp(b, size, bound);
-        let label = format!("{}, checked by the run", describe(&b.out.module, &self.names, size));
+        let label = format!("{} (checked by the run)", describe(&b.out.module, &self.names, size));
         self.names.labels.insert(cut, label);
         let bad = b.compare(Direction::Ne, size, cut);
         self.report(b, bad, size, check);
