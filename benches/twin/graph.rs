@@ -74,6 +74,7 @@ pub struct Descriptor {
 pub struct Program {
     pub instructions: Vec<Rc<Instruction>>,
     pub registers: Vec<Rc<Register>>,
+    #[allow(clippy::vec_box)] // likewise
     pub descriptors: Vec<Box<Descriptor>>,
     /// First position of each block.
     pub blocks: Vec<u32>,
