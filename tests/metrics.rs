@@ -123,3 +123,12 @@ fn rewrite_the_snapshot() {
     let text = serde_json::to_string_pretty(&Value::Object(measured())).expect("JSON") + "\n";
     std::fs::write(snapshot(), text).expect("writing the snapshot");
 }
+
+/// A pass without a bench would have no budget.
+#[test]
+fn every_pass_has_a_bench() {
+    let benches = std::fs::read_to_string(root().join("benches/stages.rs")).expect("the benches");
+    for pass in murre::systems::passes() {
+        assert!(benches.contains(&format!("#[bench::{0}(args = (\"{0}\",", pass.name)), "{}", pass.name);
+    }
+}
