@@ -210,11 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn a_64_bit_register_in_a_32_bit_sum_is_refused() {
+    fn a_64_bit_sum_into_a_32_bit_register_is_refused() {
         let mut code = Code::new();
         let (wide, narrow) = (code.reg(2), code.reg(1));
         code.op(Opcode::RegisterMove, wide, N, N, 0);
-        code.op(Opcode::RegisterAlu, narrow, wide, N, 0);
+        let sum = code.op(Opcode::RegisterAlu, narrow, wide, N, 0);
+        // Wire tag UINT64.
+        code.rows.insts[sum.index()].args.dtype = 1;
         code.op(Opcode::NoOp, N, narrow, N, 0);
         let d = code.run().world.resource::<Diagnostics>().take();
         assert_eq!(d.iter().map(|d| d.code.id).collect::<Vec<_>>(), ["MUR0506"]);
