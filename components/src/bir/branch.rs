@@ -10,7 +10,7 @@
 //! LT a, b ? x : y          ->  LT a, b -> x ; -> y   (neither falls through: an unconditional branch follows)
 //! ```
 
-/// IR comparison operators with an immediate right side; [`REGISTER`] more for a register right side.
+/// IR comparison operators with an immediate right side; [`compare::REGISTER`] more for a register right side.
 pub mod compare {
     #![allow(missing_docs)]
     pub const LT: u8 = 0;
