@@ -2,48 +2,15 @@
 //! generated modules of growing size. In: nothing, or files to read instead as arguments. Out: a table. Wall times
 //! are for comparison within one run only; `reading` counts instructions.
 
+mod counting;
 mod modules;
 
 use bytes::Bytes;
+use counting::{NOW, PEAK};
 use modules::{proto_of, straight_line};
 use murre::hlo::{read_shared, verify};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-
-/// Counts the bytes that are allocated, and the most that ever were.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(by: usize) {
-    let now = NOW.fetch_add(by, Relaxed) + by;
-    PEAK.fetch_max(now, Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator unchanged; counting touches two atomics only.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size);
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 fn row(name: &str, input: &Bytes) {
     let mut best = [f64::INFINITY; 2];

@@ -3,55 +3,18 @@
 //! largest cost is more than a quarter above its smallest is marked, unless it is too small to matter. Wall times are for
 //! comparison within one run only, and on a loaded machine they mark rows that are flat; `stages` counts instructions.
 
+mod counting;
+
+use counting::{NOW, PEAK};
 use murre_systems::synth::synthetic;
 use murre_systems::{Stage, compile::set_threads};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 const SEED: u64 = 7;
 /// How much more an instruction may cost in one size than in another.
 const FLAT: f64 = 1.25;
 /// Nanoseconds an instruction below which a row is not marked: the clock and the cache decide there.
 const SMALL: f64 = 2.0;
-
-/// Counts the bytes that are allocated, and the most that ever were.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(by: usize) {
-    let now = NOW.fetch_add(by, Relaxed) + by;
-    PEAK.fetch_max(now, Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator unchanged; counting touches two atomics only.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grow(size);
-        NOW.fetch_sub(layout.size(), Relaxed);
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
-
-#[global_allocator]
-static COUNTING: Counting = Counting;
 
 fn main() {
     set_threads(1);
