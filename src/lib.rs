@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod check;
 pub mod eval;
 pub mod fixtures;
+pub mod heap;
 pub mod hlo;
 pub mod lab;
 pub mod report;

@@ -91,6 +91,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(fault) => return usage(&fault),
     };
+    murre::heap::keep(matches!(cli.command, Command::Bulk(_)));
     let console = Console::new(cli.json);
     console::report_panics(cli.json);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| match &cli.command {

@@ -1,9 +1,11 @@
 //! Rows on their way into the world. A pass that creates instructions, patterns, registers or locations collects them
 //! here with their final ids and spawns each kind in one batch, so that a row's index in its table is its id.
 
+use bevy_ecs::bundle::NoBundleEffect;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::ids::*;
+use std::marker::PhantomData;
 
 /// How many rows each table has. Written by [`Staging::flush`] alone.
 #[derive(Resource, Default, Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,6 +153,13 @@ impl Staging {
     /// Spawns everything, one batch a kind, and counts it.
     pub fn flush(self, world: &mut World) {
         let mut counts = self.base;
+        // The passes behind the first rows add to them: rows that those stages are known to add get their room at once,
+        // or each such pass would move every column of a full table.
+        if counts.insts == 0 {
+            make_room::<InstRow>(world, self.insts.len() * 5 / 2);
+            make_room::<ApRow>(world, self.aps.len() * 17 / 16);
+            make_room::<RegRow>(world, self.regs.len() * 6);
+        }
         counts.insts += self.insts.len() as u32;
         counts.aps += self.aps.len() as u32;
         counts.regs += self.regs.len() as u32;
@@ -159,16 +168,38 @@ impl Staging {
         counts.blocks += self.blocks.len() as u32;
         counts.descs += self.descs.len() as u32;
         counts.queues += self.queues.len() as u32;
-        drop(world.spawn_batch(self.insts));
-        drop(world.spawn_batch(self.aps));
-        drop(world.spawn_batch(self.regs));
-        drop(world.spawn_batch(self.locs));
-        drop(world.spawn_batch(self.axes));
-        drop(world.spawn_batch(self.blocks));
-        drop(world.spawn_batch(self.descs));
-        drop(world.spawn_batch(self.queues));
+        spawn(world, self.insts);
+        spawn(world, self.aps);
+        spawn(world, self.regs);
+        spawn(world, self.locs);
+        spawn(world, self.axes);
+        spawn(world, self.blocks);
+        spawn(world, self.descs);
+        spawn(world, self.queues);
         world.insert_resource(counts);
     }
+}
+
+/// One batch. None is not a batch: it would look its table up for nothing.
+fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>) {
+    if !rows.is_empty() {
+        drop(world.spawn_batch(rows));
+    }
+}
+
+/// Gives the table of `B` room for `rows` more, and spawns nothing: a batch reserves what its iterator says it may yield.
+fn make_room<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: usize) {
+    struct Room<B>(usize, PhantomData<fn() -> B>);
+    impl<B> Iterator for Room<B> {
+        type Item = B;
+        fn next(&mut self) -> Option<B> {
+            None
+        }
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            (0, Some(self.0))
+        }
+    }
+    drop(world.spawn_batch(Room::<B>(rows, PhantomData)));
 }
 
 /// The columns of a read-only query as slices, indexed by dense id. Every kind is one archetype, so there is at most
