@@ -11,6 +11,7 @@ use super::arena::{Arena, Fit, LastOwners};
 use super::dynamic_dma_setup::{reserved_bytes, usable_bytes};
 use super::spill_sbuf::Spilled;
 use super::{Reuse, TILE_ALIGN, hlo_name, hlo_source};
+use crate::by_position::by_position;
 use crate::options::CompileOptions;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -55,27 +56,26 @@ pub struct Misfit {
 
 /// The tiles of a space that are accessed, by begin.
 pub fn tiles_of(space: Space, heads: &[LocHead], lives: &[LocLive]) -> Vec<Tile> {
-    let mut tiles: Vec<Tile> = heads
-        .iter()
-        .zip(lives)
-        .enumerate()
-        .filter(|(_, (h, l))| h.space == space && l.first <= l.last && h.flags & LocHead::PINNED == 0)
-        .map(|(row, (h, l))| Tile {
+    let wanted = |row: &usize| {
+        let (h, l) = (&heads[*row], &lives[*row]);
+        h.space == space && l.first <= l.last && h.flags & LocHead::PINNED == 0
+    };
+    let rows = by_position(heads.len().min(lives.len()), |row| Some(row).filter(wanted).map(|r| lives[r].first));
+    let tile = |row: u32| {
+        let (h, l) = (&heads[row as usize], &lives[row as usize]);
+        Tile {
             first: l.first,
             last: l.last,
-            loc: LocId::new(row),
+            loc: LocId(row),
             size: h.part_bytes().next_multiple_of(TILE_ALIGN as u64).clamp(TILE_ALIGN as u64, 1 << 31) as u32,
-        })
-        .collect();
-    tiles.sort_unstable_by_key(|t| (t.first, t.loc.0));
-    tiles
+        }
+    };
+    rows.into_iter().map(tile).collect()
 }
 
 /// Indices of tiles by their end.
 pub fn by_end(tiles: &[Tile]) -> Vec<u32> {
-    let mut ends: Vec<u32> = (0..tiles.len() as u32).collect();
-    ends.sort_unstable_by_key(|&t| (tiles[t as usize].last, t));
-    ends
+    by_position(tiles.len(), |t| Some(tiles[t].last))
 }
 
 /// One sweep over the tiles.

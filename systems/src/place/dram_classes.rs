@@ -8,6 +8,7 @@
 //! and constants are the host's, and words that hold control scalars are not worth a wait.
 
 use super::Reuse;
+use crate::by_position::by_position;
 use murre_components::bir::{LocHead, LocLive, Space};
 use murre_components::ids::LocId;
 use murre_components::program::VarKind;
@@ -36,12 +37,10 @@ struct Class {
 /// The location that names the variable, by location; a location that shares nothing names its own. Empty when none
 /// may share.
 pub fn classes(heads: &[LocHead], lives: &[LocLive], reuse: &mut Reuse) -> Vec<LocId> {
-    let mut rows: Vec<u32> =
-        (0..heads.len() as u32).filter(|&r| may_share(&heads[r as usize], &lives[r as usize])).collect();
+    let rows = by_position(heads.len(), |r| may_share(&heads[r], &lives[r]).then_some(lives[r].first));
     if rows.is_empty() {
         return Vec::new();
     }
-    rows.sort_unstable_by_key(|&r| (lives[r as usize].first, r));
     let mut classes: Vec<Class> = Vec::new();
     let mut member = vec![u32::MAX; heads.len()];
     // Free classes by size and end of use; busy ones by end.

@@ -12,6 +12,7 @@ use super::reg_liveness::reg_liveness;
 use super::relieve_pressure::relieve_pressure;
 use crate::columns;
 use crate::place::{hlo_name, hlo_source};
+use crate::by_position::by_position;
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::RunSystemOnce;
 use murre_components::bir::*;
@@ -68,24 +69,8 @@ fn lanes(colour: u8, width: u8) -> u64 {
 }
 
 /// The registers that live, by a position of theirs and then by id.
-pub fn by_position(lives: &[RegLive], positions: usize, at: impl Fn(&RegLive) -> u32) -> Vec<u32> {
-    let mut begins = vec![0u32; positions + 1];
-    let alive = |l: &&RegLive| l.first <= l.last;
-    for l in lives.iter().filter(alive) {
-        begins[at(l) as usize + 1] += 1;
-    }
-    let mut sum = 0;
-    for b in &mut begins {
-        sum += *b;
-        *b = sum;
-    }
-    let mut sorted = vec![0u32; sum as usize];
-    for (r, l) in lives.iter().enumerate().filter(|(_, l)| alive(l)) {
-        let slot = &mut begins[at(l) as usize];
-        sorted[*slot as usize] = r as u32;
-        *slot += 1;
-    }
-    sorted
+pub fn living(lives: &[RegLive], at: impl Fn(&RegLive) -> u32) -> Vec<u32> {
+    by_position(lives.len(), |r| Some(&lives[r]).filter(|l| l.first <= l.last).map(&at))
 }
 
 /// Gives ids to all registers that live. The register for which there was none, if any.
@@ -100,8 +85,8 @@ fn assign_ids(
     };
     let (mut rows, lives) = tables.next()?;
     let rows = rows.bypass_change_detection();
-    let starts = by_position(lives, order.0.len(), |l| l.first);
-    let ends = by_position(lives, order.0.len(), |l| l.last);
+    let starts = living(lives, |l| l.first);
+    let ends = living(lives, |l| l.last);
     let mut free = [ALL; 8];
     let mut expired = 0;
     // Registers whose lanes another one took at their last use.

@@ -13,7 +13,7 @@
 //!
 //! Facts: `spec/ir.md 6` (costs, spilling not available: 14-l).
 
-use super::color_registers::by_position;
+use super::color_registers::living;
 use super::drop_dead_registers::drop_dead_registers;
 use super::rematerialize::{Recomputed, Values};
 use crate::columns;
@@ -90,7 +90,7 @@ fn choose_victims(v: &Values<'_>, limit: u32) -> Vec<(RegId, u32)> {
     let mut costs: Vec<Option<Option<u64>>> = vec![None; rows.len()];
     let mut alive: [Vec<u32>; 8] = Default::default();
     let mut victims = Vec::new();
-    let starts = by_position(lives, v.order.len(), |l| l.first);
+    let starts = living(lives, |l| l.first);
     for &r in &starts {
         let (head, at) = (rows[r as usize], lives[r as usize].first);
         let here = &mut alive[head.engine as usize & 7];
