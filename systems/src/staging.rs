@@ -5,7 +5,6 @@ use bevy_ecs::bundle::NoBundleEffect;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::ids::*;
-use std::marker::PhantomData;
 
 /// How many rows each table has. Written by [`Staging::flush`] alone.
 #[derive(Resource, Default, Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,13 +152,10 @@ impl Staging {
     /// Spawns everything, one batch a kind, and counts it.
     pub fn flush(self, world: &mut World) {
         let mut counts = self.base;
-        // The passes behind the first rows add to them: rows that those stages are known to add get their room at once,
-        // or each such pass would move every column of a full table.
-        if counts.insts == 0 {
-            make_room::<InstRow>(world, self.insts.len() * 5 / 2);
-            make_room::<ApRow>(world, self.aps.len() * 17 / 16);
-            make_room::<RegRow>(world, self.regs.len() * 6);
-        }
+        // The passes behind the first rows add to them, and most of what they add has its room from the start: else
+        // each of them would move every column of a full table.
+        let first = counts.insts == 0;
+        let room = |rows: usize| if first { rows } else { 0 };
         counts.insts += self.insts.len() as u32;
         counts.aps += self.aps.len() as u32;
         counts.regs += self.regs.len() as u32;
@@ -168,38 +164,37 @@ impl Staging {
         counts.blocks += self.blocks.len() as u32;
         counts.descs += self.descs.len() as u32;
         counts.queues += self.queues.len() as u32;
-        spawn(world, self.insts);
-        spawn(world, self.aps);
-        spawn(world, self.regs);
-        spawn(world, self.locs);
-        spawn(world, self.axes);
-        spawn(world, self.blocks);
-        spawn(world, self.descs);
-        spawn(world, self.queues);
+        let (insts, aps, regs) = (self.insts.len(), self.aps.len(), self.regs.len());
+        spawn(world, self.insts, room(insts * 3 / 2));
+        spawn(world, self.aps, room(aps / 16));
+        spawn(world, self.regs, room(regs * 5));
+        spawn(world, self.locs, 0);
+        spawn(world, self.axes, 0);
+        spawn(world, self.blocks, 0);
+        spawn(world, self.descs, 0);
+        spawn(world, self.queues, 0);
         world.insert_resource(counts);
     }
 }
 
-/// One batch. None is not a batch: it would look its table up for nothing.
-fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>) {
-    if !rows.is_empty() {
-        drop(world.spawn_batch(rows));
-    }
-}
-
-/// Gives the table of `B` room for `rows` more, and spawns nothing: a batch reserves what its iterator says it may yield.
-fn make_room<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: usize) {
-    struct Room<B>(usize, PhantomData<fn() -> B>);
-    impl<B> Iterator for Room<B> {
+/// Spawns one batch, and gives its table room for `room` rows more. No rows are no batch: it would look its table up for
+/// nothing.
+fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>, room: usize) {
+    /// A batch reserves the most that its iterator may yield.
+    struct WithRoom<B>(std::vec::IntoIter<B>, usize);
+    impl<B> Iterator for WithRoom<B> {
         type Item = B;
+        #[inline]
         fn next(&mut self) -> Option<B> {
-            None
+            self.0.next()
         }
         fn size_hint(&self) -> (usize, Option<usize>) {
-            (0, Some(self.0))
+            (self.0.len(), Some(self.0.len() + self.1))
         }
     }
-    drop(world.spawn_batch(Room::<B>(rows, PhantomData)));
+    if !rows.is_empty() {
+        drop(world.spawn_batch(WithRoom(rows.into_iter(), room)));
+    }
 }
 
 /// The columns of a read-only query as slices, indexed by dense id. Every kind is one archetype, so there is at most
