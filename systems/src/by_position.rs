@@ -55,7 +55,11 @@ mod tests {
                 (0..rows).map(|_| (rng.below(5) > 0).then(|| rng.below(positions))).collect();
             let mut expected: Vec<u32> = (0..rows).filter(|&r| places[r as usize].is_some()).collect();
             expected.sort_by_key(|&r| (places[r as usize], r));
-            assert_eq!(by_position(rows as usize, |r| places[r]), expected, "{rows} rows, {positions} positions");
+            assert_eq!(
+                by_position(rows as usize, |r| places[r]),
+                expected,
+                "{rows} rows, {positions} positions"
+            );
         }
         assert_eq!(by_position(2, |r| Some(u32::MAX - r as u32)), [1, 0]);
         assert!(by_position(4, |_| None).is_empty());

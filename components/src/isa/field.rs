@@ -498,7 +498,9 @@ macro_rules! layout {
                 }),*],
                 &[$($(($fat, $fval)),*)?],
             );
+            #[inline]
             pub(crate) fn code(&self) -> u8 { self.opcode as u8 }
+            #[inline]
             pub(crate) fn write(&self, _r: &mut $crate::program::Record) {
                 $($crate::isa::field::Wire::put(&self.$field, _r, $place);)*
             }
@@ -532,7 +534,9 @@ macro_rules! layout {
                 }),*],
                 &[$($(($fat, $fval)),*)?],
             );
+            #[inline]
             pub(crate) fn code(&self) -> u8 { $code }
+            #[inline]
             pub(crate) fn write(&self, _r: &mut $crate::program::Record) {
                 $($crate::isa::field::Wire::put(&self.$field, _r, $place);)*
             }

@@ -46,6 +46,6 @@ pub use mx::{MxGather, MxLeg, MxTensor};
 pub use operands::check_operands;
 pub use parse::assemble;
 pub use print::disassemble;
-pub use record::{Instr, decode, decode_record, encode};
+pub use record::{Encode, Instr, decode, decode_record, encode};
 pub use tensor::{Gather, Operand, Pair, Tensor};
 pub use transfer::{check_emitted, check_transfer};

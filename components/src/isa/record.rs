@@ -12,6 +12,16 @@ use super::field::{Fault, Shape, Wire, at};
 use crate::diag::{Diagnostic, codes::isa as code};
 use crate::program::Record;
 
+/// What has a record: a layout, which is written as it stands, or an [`Instr`], which finds its layout first.
+pub trait Encode {
+    /// The opcode byte.
+    fn code(&self) -> u8;
+    /// Bytes with one legal value.
+    fn fixed(&self) -> &'static [(u8, u8)];
+    /// Writes the fields.
+    fn put(&self, r: &mut Record);
+}
+
 macro_rules! instructions {
     ($($layout:ident: $($opcode:literal)|+;)*) => {
         /// An instruction, decoded.
@@ -38,6 +48,36 @@ macro_rules! instructions {
                 match r[0] { $($($opcode)|+ => $layout::read(r).map(Instr::$layout),)* b => Err(unknown(b)) }
             }
         }
+
+        impl Encode for Instr {
+            #[inline]
+            fn code(&self) -> u8 {
+                self.opcode()
+            }
+            #[inline]
+            fn fixed(&self) -> &'static [(u8, u8)] {
+                self.shape().fixed
+            }
+            #[inline]
+            fn put(&self, r: &mut Record) {
+                self.write(r);
+            }
+        }
+
+        $(impl Encode for $layout {
+            #[inline]
+            fn code(&self) -> u8 {
+                $layout::code(self)
+            }
+            #[inline]
+            fn fixed(&self) -> &'static [(u8, u8)] {
+                $layout::SHAPE.fixed
+            }
+            #[inline]
+            fn put(&self, r: &mut Record) {
+                self.write(r);
+            }
+        })*
 
         $(impl From<$layout> for Instr {
             fn from(x: $layout) -> Instr {
@@ -117,18 +157,18 @@ pub const fn has_prefix(opcode: u8) -> bool {
 
 /// The 64 bytes of an instruction. Events of a DMA extension are not written: it has no place for them.
 #[inline]
-pub fn encode(instr: &Instr, events: &Events) -> Record {
+pub fn encode(instr: &impl Encode, events: &Events) -> Record {
     let mut r = [0u8; 64];
-    let opcode = instr.opcode();
+    let opcode = instr.code();
     r[0] = opcode;
     if has_prefix(opcode) {
         r[1] = LENGTH_WORDS;
         events.put(&mut r, at(4));
     }
-    for (at, value) in instr.shape().fixed {
+    for (at, value) in instr.fixed() {
         super::field::store(&mut r, *at, &[*value]);
     }
-    instr.write(&mut r);
+    instr.put(&mut r);
     r
 }
 

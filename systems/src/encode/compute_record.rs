@@ -75,7 +75,7 @@ fn bitvec(op: u8) -> bool {
 pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) -> Result<(), Fault> {
     let (o, a) = (v.operands[row], &v.args[row]);
     if op == Opcode::LoadActFuncSet {
-        out.put(&isa::LoadActFuncSet { set: a.op0 }.into(), &e, &[]);
+        out.put(&isa::LoadActFuncSet { set: a.op0 }, &e, &[]);
         return Ok(());
     }
     let missing = || Fault::new(&lower::ENCODE_UNSUPPORTED, 0, op as i64, "an instruction with its operands");
@@ -112,7 +112,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 src1: tensor(&y, 0)?,
                 dst: tensor(&d, 0)?,
             };
-            out.put(&i.into(), &e, &[(0x10, x.word), (0x20, y.word), (0x30, d.word)]);
+            out.put(&i, &e, &[(0x10, x.word), (0x20, y.word), (0x30, d.word)]);
         }
         Opcode::TensorScalar => {
             let x = input(0)?;
@@ -143,7 +143,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                     n += 1;
                 }
             }
-            out.put(&i.into(), &e, &words[..n]);
+            out.put(&i, &e, &words[..n]);
         }
         Opcode::TensorReduce | Opcode::TensorCopy | Opcode::Reciprocal => {
             let x = input(0)?;
@@ -169,7 +169,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 mask: 0,
                 dst: tensor(&d, 0)?.into(),
             };
-            out.put(&i.into(), &e, &[(0x0C, x.word), (0x2C, d.word)]);
+            out.put(&i, &e, &[(0x0C, x.word), (0x2C, d.word)]);
         }
         Opcode::Activation => {
             let x = input(0)?;
@@ -191,8 +191,8 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 dst: tensor(&d, 0)?,
             };
             match &bias {
-                Some(b) => out.put(&i.into(), &e, &[(0x10, x.word), (0x28, b.word), (0x30, d.word)]),
-                None => out.put(&i.into(), &e, &[(0x10, x.word), (0x30, d.word)]),
+                Some(b) => out.put(&i, &e, &[(0x10, x.word), (0x28, b.word), (0x30, d.word)]),
+                None => out.put(&i, &e, &[(0x10, x.word), (0x30, d.word)]),
             }
         }
         Opcode::Memset => {
@@ -205,7 +205,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 value: a.imm0,
                 dst,
             };
-            out.put(&i.into(), &e, &[(0x2C, d.word)]);
+            out.put(&i, &e, &[(0x2C, d.word)]);
         }
         Opcode::Iota => {
             let dst: Tensor<4> = tensor(&d, 0)?;
@@ -228,7 +228,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 multiplier: a.imm1 as i32,
                 dst,
             };
-            out.put(&i.into(), &e, &[(0x2C, d.word)]);
+            out.put(&i, &e, &[(0x2C, d.word)]);
         }
         Opcode::Gather => {
             let (table, index) = (input(0)?, input(1)?);
@@ -251,8 +251,8 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 immediate: 0,
                 dst: tensor(&d, 0)?,
             };
-            out.put(&load.into(), &wait, &[(0x0C, table.word)]);
-            out.put(&gather.into(), &update, &[(0x0C, index.word), (0x2C, d.word)]);
+            out.put(&load, &wait, &[(0x0C, table.word)]);
+            out.put(&gather, &update, &[(0x0C, index.word), (0x2C, d.word)]);
         }
         Opcode::Matmult => {
             let (x, w) = (input(0)?, input(1)?);
@@ -290,8 +290,8 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 zero_region: 0,
                 dst: tensor(&d, 0)?,
             };
-            out.put(&load.into(), &wait, &[(0x10, w.word)]);
-            out.put(&multiply.into(), &update, &[(0x10, x.word), (0x30, d.word)]);
+            out.put(&load, &wait, &[(0x10, w.word)]);
+            out.put(&multiply, &update, &[(0x10, x.word), (0x30, d.word)]);
         }
         _ => {
             return Err(Fault::new(&lower::ENCODE_UNSUPPORTED, 0, op as i64, "an instruction with a record"));

@@ -4,20 +4,19 @@
 use super::encode_records::{Out, View};
 use murre_components::bir::*;
 use murre_components::diag::codes::lower;
-use murre_components::isa::{self, BranchTarget, CmpOp, Events, Fault, Instr};
+use murre_components::isa::{self, BranchTarget, CmpOp, Events, Fault};
 
 /// Stores the record of instruction `row`.
 pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) -> Result<(), Fault> {
     let (a, r) = (&v.args[row], v.regs[row]);
-    let mut e = e;
-    let instr: Instr = match op {
-        Opcode::NoOp => isa::Bare { opcode: isa::BareOp::NoOp }.into(),
-        Opcode::AllEngineBarrier => isa::Bare { opcode: isa::BareOp::AllEngineBarrier }.into(),
-        Opcode::Exit => isa::Exit {}.into(),
-        Opcode::Drain => isa::Drain { count: 1 }.into(),
+    match op {
+        Opcode::NoOp => out.put(&isa::Bare { opcode: isa::BareOp::NoOp }, &e, &[]),
+        Opcode::AllEngineBarrier => out.put(&isa::Bare { opcode: isa::BareOp::AllEngineBarrier }, &e, &[]),
+        Opcode::Exit => out.put(&isa::Exit {}, &e, &[]),
+        Opcode::Drain => out.put(&isa::Drain { count: 1 }, &e, &[]),
         Opcode::GroupResetSemaphores => {
-            isa::GroupResetSemaphores { kind: 1, first: a.imm0 as u8, last: a.imm1 as u8, mask: [0; 8] }
-                .into()
+            let (first, last) = (a.imm0 as u8, a.imm1 as u8);
+            out.put(&isa::GroupResetSemaphores { kind: 1, first, last, mask: [0; 8] }, &e, &[]);
         }
         Opcode::EventSemaphore => {
             let two = a.op0 >= 2;
@@ -30,8 +29,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 update_value: if e.update_uses_value() { e.value } else { 0 },
             };
             let value = if e.wait_uses_value() { e.value } else { 0 };
-            e = Events { update_mode: 0, update_id: 0, value, ..e };
-            i.into()
+            out.put(&i, &Events { update_mode: 0, update_id: 0, value, ..e }, &[]);
         }
         Opcode::RegisterAlu => {
             // A 32-bit operation on a pair works on its low lane.
@@ -39,7 +37,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
             let immediate = a.mode == 1;
             let (src0, dst) = (v.colour(r.src0)?, v.colour(r.dst)?);
             let src1 = if immediate { 0 } else { v.colour(r.src1)? };
-            isa::RegisterAlu {
+            let alu = isa::RegisterAlu {
                 op: a.op0,
                 dtype: a.dtype,
                 source: a.mode & 1,
@@ -51,13 +49,13 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 dst,
                 dst_high: high(r.dst, dst),
                 imm: if immediate { u64::from(a.imm0) | u64::from(a.imm1) << 32 } else { 0 },
-            }
-            .into()
+            };
+            out.put(&alu, &e, &[]);
         }
         Opcode::RegisterMove => {
             let (wide, immediate) = (v.wide(r.dst), a.mode == 1);
             let lanes = |low: u8| [low, if wide { low + 1 } else { 0 }, 0, 0, 0, 0, 0, 0];
-            isa::RegisterMove {
+            let to = isa::RegisterMove {
                 count: 1 + u8::from(wide),
                 dtype: a.dtype,
                 source: a.mode & 1,
@@ -68,8 +66,8 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                 } else {
                     [0; 8]
                 },
-            }
-            .into()
+            };
+            out.put(&to, &e, &[]);
         }
         Opcode::CompareAndBranch | Opcode::UnconditionalBranch => {
             let stream = v.heads[row].engine.stream().unwrap_or(0);
@@ -84,7 +82,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
             };
             let target = BranchTarget(u64::from(at));
             if op == Opcode::UnconditionalBranch {
-                isa::Branch { compare: 0, dtype: 0, imm: 0, left: 0, right: 0, target }.into()
+                out.put(&isa::Branch { compare: 0, dtype: 0, imm: 0, left: 0, right: 0, target }, &e, &[]);
             } else {
                 let register = a.op0 >= 6;
                 let Some(compare) = CmpOp::ALL.get(a.op0 as usize % 6).filter(|_| a.op0 < 12) else {
@@ -95,19 +93,18 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                         "a comparison 0..11",
                     ));
                 };
-                isa::Branch {
+                let branch = isa::Branch {
                     compare: compare.wire(register),
                     dtype: a.dtype,
                     imm: if register { 0 } else { a.imm0 },
                     left: v.colour(r.src0)?,
                     right: if register { v.colour(r.src1)? } else { 0 },
                     target,
-                }
-                .into()
+                };
+                out.put(&branch, &e, &[]);
             }
         }
         _ => return Err(Fault::new(&lower::ENCODE_UNSUPPORTED, 0, op as i64, "a sequencer instruction")),
-    };
-    out.put(&instr, &e, &[]);
+    }
     Ok(())
 }

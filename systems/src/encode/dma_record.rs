@@ -10,7 +10,7 @@ use murre_components::diag::codes::lower;
 use murre_components::ids::ApId;
 use murre_components::isa::dma::{INDEX_GATHER, INDEX_SCATTER, RowBytes};
 use murre_components::isa::event::UPDATE_INC;
-use murre_components::isa::{self, Addr4, Addr8, BoundRegister, Events, Fault, Instr};
+use murre_components::isa::{self, Addr4, Addr8, BoundRegister, Events, Fault};
 
 /// Stores the records of instruction `row`.
 pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) -> Result<(), Fault> {
@@ -24,7 +24,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                     "a queue",
                 ));
             };
-            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma[row].block.0 }.into(), &e, &[]);
+            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma[row].block.0 }, &e, &[]);
             Ok(())
         }
         Opcode::DmaCopy => copy(v, row, e, out),
@@ -109,7 +109,7 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
         dst_dtype: d.tag(),
     };
     let inline = if completes { Events { update_mode: 0, update_id: 0, ..e } } else { e };
-    out.put(&direct.into(), &inline, &[]);
+    out.put(&direct, &inline, &[]);
     if let Some((side, index)) = index {
         let scatter = side == o.output(0);
         let word = v.side(index)?.addr()?;
@@ -136,7 +136,7 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
             ..isa::DmaExtension::EMPTY
         };
         let offset = if scatter { 8 } else { 4 };
-        out.put(&extension.into(), &Events::NONE, &[(offset, word.word())]);
+        out.put(&extension, &Events::NONE, &[(offset, word.word())]);
     }
     Ok(())
 }
@@ -152,10 +152,10 @@ fn scalar(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) ->
     let (dtype, words) = if matches!(tag, 1 | 0x0C) { (8, 2) } else { (tag, 1) };
     let data_high = if v.wide(reg) { data + 1 } else { 0 };
     let (num, step) = ([words, 1], [1, 1]);
-    let instr: Instr = if side.head.kind == ApKind::Register {
+    if side.head.kind == ApKind::Register {
         let at = v.dynamics.get(ap.index()).copied().unwrap_or_default().address;
         let address = v.colour(at)?;
-        isa::RegisterAccess {
+        let access = isa::RegisterAccess {
             opcode: if load {
                 isa::RegisterAccessOp::TensorLoadRegister
             } else {
@@ -168,8 +168,8 @@ fn scalar(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) ->
             step,
             data,
             data_high,
-        }
-        .into()
+        };
+        out.put(&access, &e, &[]);
     } else {
         let l = side.head.loc.index();
         let base =
@@ -177,7 +177,7 @@ fn scalar(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) ->
         let Some((variable, offset)) = base.filter(|(var, _)| *var != u32::MAX) else {
             return Err(address_fault(ap));
         };
-        isa::VariableAccess {
+        let access = isa::VariableAccess {
             opcode: if load { isa::VariableAccessOp::TensorLoad } else { isa::VariableAccessOp::TensorSave },
             dtype,
             num,
@@ -186,9 +186,8 @@ fn scalar(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) ->
             step,
             data,
             data_high,
-        }
-        .into()
-    };
-    out.put(&instr, &e, &[]);
+        };
+        out.put(&access, &e, &[]);
+    }
     Ok(())
 }

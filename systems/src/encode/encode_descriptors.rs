@@ -39,7 +39,7 @@ fn record(head: &DescHead, src: &DescSide, dst: &DescSide) -> Result<Record, Fau
         src_dtype: head.src_tag,
         dst_dtype: head.dst_tag,
     };
-    Ok(isa::encode(&direct.into(), &Events::NONE))
+    Ok(isa::encode(&direct, &Events::NONE))
 }
 
 /// The system.

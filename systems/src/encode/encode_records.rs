@@ -1,6 +1,6 @@
 //! In: addressed, coloured, synchronised instructions and their layout. Out: [`Encoded`], the five streams with the
 //! HLO instruction of every record, and every ADDR4 word in program order with its place. One walk over the order;
-//! each record is built in registers and stored to its index, nothing is allocated per record. Of the records of one
+//! each record is built in registers and appended to its stream, nothing is allocated per record. Of the records of one
 //! instruction the first carries the wait and the last the update. Facts: `spec/isa_compute.md 12`, `spec/isa.md 5, 8`.
 
 use super::layout_records::RecordLayout;
@@ -14,7 +14,7 @@ use murre_components::bir::*;
 use murre_components::diag::{Diagnostics, codes::lower};
 use murre_components::hlo::HloModule;
 use murre_components::ids::*;
-use murre_components::isa::{self, Addr4, Events, Fault, Instr, Name};
+use murre_components::isa::{self, Addr4, Encode, Events, Fault, Name};
 use murre_components::program::{Record, WordSite};
 
 /// The encoded streams.
@@ -126,12 +126,16 @@ pub struct Out<'a> {
 impl Out<'_> {
     /// Stores the next record and notes its address words: `(byte offset, word)`.
     #[inline]
-    pub fn put(&mut self, instr: &Instr, events: &Events, words: &[(u8, u32)]) {
+    pub fn put(&mut self, instr: &impl Encode, events: &Events, words: &[(u8, u32)]) {
         let record = self.index as u32;
-        if let Some(slot) = self.encoded.streams[self.stream].get_mut(self.index) {
-            *slot = isa::encode(instr, events);
-            self.encoded.from[self.stream][self.index] = self.hlo;
+        let (stream, from) = (&mut self.encoded.streams[self.stream], &mut self.encoded.from[self.stream]);
+        // Records come in the order of their indices; behind a refused instruction there is a gap.
+        if stream.len() < self.index {
+            stream.resize(self.index, [0; 64]);
+            from.resize(self.index, HloId::NONE);
         }
+        stream.push(isa::encode(instr, events));
+        from.push(self.hlo);
         for &(offset, word) in words {
             self.encoded.addr4.push(word);
             self.encoded.sites.push(WordSite { stream: self.stream as u8, offset, record });
@@ -200,8 +204,8 @@ pub fn encode_records(
         layout: &layout,
     };
     let mut encoded = Encoded {
-        streams: layout.counts.map(|n| vec![[0; 64]; n as usize]),
-        from: layout.counts.map(|n| vec![HloId::NONE; n as usize]),
+        streams: layout.counts.map(|n| Vec::with_capacity(n as usize)),
+        from: layout.counts.map(|n| Vec::with_capacity(n as usize)),
         addr4: Vec::with_capacity(ap.len()),
         sites: Vec::with_capacity(ap.len()),
     };
@@ -218,7 +222,7 @@ pub fn encode_records(
         if let Some((_, set)) = loads.next_if(|(p, _)| *p as usize == position) {
             let (wait, update) = split_events(e);
             out.index -= 1;
-            out.put(&isa::LoadActFuncSet { set: *set }.into(), &wait, &[]);
+            out.put(&isa::LoadActFuncSet { set: *set }, &wait, &[]);
             e = update;
         }
         let done = if h.op.is_control() {
@@ -235,6 +239,10 @@ pub fn encode_records(
             let message = format!("{} {row}: {} (found {:#x})", h.op.name(), fault.code.title, fault.found);
             sink.push(blame(fault.code, message, &module, from[row].hlo, id).expected(fault.expected));
         }
+    }
+    for (stream, n) in layout.counts.iter().enumerate() {
+        encoded.streams[stream].resize(*n as usize, [0; 64]);
+        encoded.from[stream].resize(*n as usize, HloId::NONE);
     }
     *result = encoded;
 }

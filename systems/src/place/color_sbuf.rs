@@ -60,7 +60,8 @@ pub fn tiles_of(space: Space, heads: &[LocHead], lives: &[LocLive]) -> Vec<Tile>
         let (h, l) = (&heads[*row], &lives[*row]);
         h.space == space && l.first <= l.last && h.flags & LocHead::PINNED == 0
     };
-    let rows = by_position(heads.len().min(lives.len()), |row| Some(row).filter(wanted).map(|r| lives[r].first));
+    let rows =
+        by_position(heads.len().min(lives.len()), |row| Some(row).filter(wanted).map(|r| lives[r].first));
     let tile = |row: u32| {
         let (h, l) = (&heads[row as usize], &lives[row as usize]);
         Tile {

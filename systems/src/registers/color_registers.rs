@@ -10,9 +10,9 @@
 
 use super::reg_liveness::reg_liveness;
 use super::relieve_pressure::relieve_pressure;
+use crate::by_position::by_position;
 use crate::columns;
 use crate::place::{hlo_name, hlo_source};
-use crate::by_position::by_position;
 use bevy_ecs::prelude::*;
 use bevy_ecs::system::RunSystemOnce;
 use murre_components::bir::*;
