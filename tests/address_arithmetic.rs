@@ -5,6 +5,7 @@
 mod sim_build;
 mod support;
 
+use bevy_ecs::system::RunSystemOnce;
 use bevy_ecs::world::World;
 use murre::components::bir::*;
 use murre::components::dtype::DType;
@@ -256,7 +257,7 @@ fn on_chip(
     let id = s.inst(row, &[], &[side]);
     s.flush(&mut code.world);
     code.world.insert_resource(Order(vec![id]));
-    lower_ap(&mut code.world);
+    code.world.run_system_once(lower_ap).expect("it runs");
     let dynamic: Vec<ApDynamic> = code.rows();
     code.run(&[dynamic[0].address])[0]
 }
@@ -272,7 +273,7 @@ fn in_dram(elems: u64, c: i64, terms: &[(i64, u32)]) -> (u64, u64) {
     let id = s.inst(row, &[side], &[]);
     s.flush(&mut code.world);
     code.world.insert_resource(Order(vec![id]));
-    expand_dynamic_ap_info(&mut code.world);
+    code.world.run_system_once(expand_dynamic_ap_info).expect("it runs");
     let regs: Vec<InstRegs> = code.rows();
     let got = code.run(&[regs[0].src0, regs[0].src1]);
     (got[0], got[1])

@@ -34,21 +34,24 @@ impl LocalRegs {
 const EVERY_ENGINE: u8 = 0b1_1111;
 
 /// The pass.
-pub fn expand_all_engine(world: &mut World) {
+pub fn expand_all_engine(
+    world: &mut World,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    axis_regs: &mut QueryState<&mut AxisRegs>,
+    all_regs: &mut QueryState<(&RegHead, &RegFrom, &RegBounds)>,
+    insts_mut: &mut QueryState<(&mut InstHead, &mut InstRegs)>,
+) {
     let order = std::mem::take(&mut *world.resource_mut::<Order>());
-    let mut inst_query = world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>();
-    let mut ap_query = world.query::<(&ApHead, &ApPattern, &ApDynamic)>();
-    let mut axis_query = world.query::<&AxisRegs>();
-    let mut reg_query = world.query::<(&RegHead, &RegFrom, &RegBounds)>();
     let mut walk = Walk::new(Staging::new(world), order.0.len());
     let mut local;
     let mut dead = Vec::new();
     let mut rewired: Vec<(InstId, InstRegs)> = Vec::new();
-    let axes: Vec<AxisRegs> = crate::columns!(axis_query, world).to_vec();
+    let axes: Vec<AxisRegs> = axis_regs.iter(world).copied().collect();
     {
-        let (heads, operands, args, regs, from) = crate::columns!(inst_query, world);
-        let (ap_heads, patterns, dynamic) = crate::columns!(ap_query, world);
-        let (reg_heads, reg_from, reg_bounds) = crate::columns!(reg_query, world);
+        let (heads, operands, args, regs, from) = crate::columns!(insts, world);
+        let (ap_heads, patterns, dynamic) = crate::columns!(aps, world);
+        let (reg_heads, reg_from, reg_bounds) = crate::columns!(all_regs, world);
         let demand = demand(world, &order, heads, regs, ap_heads, dynamic, &axes, reg_heads.len());
         local = vec![[RegId::NONE; 5]; reg_heads.len()];
         let mut map = |walk: &mut Walk, reg: RegId, engine: EngineId| -> RegId {
@@ -121,8 +124,7 @@ pub fn expand_all_engine(world: &mut World) {
     }
     let Walk { staging, order } = walk;
     staging.flush(world);
-    let mut q = world.query::<(&mut InstHead, &mut InstRegs)>();
-    if let Ok(mut tables) = q.contiguous_iter_mut(world)
+    if let Ok(mut tables) = insts_mut.contiguous_iter_mut(world)
         && let Some((mut heads, mut regs)) = tables.next()
     {
         let (heads, regs) = (heads.bypass_change_detection(), regs.bypass_change_detection());
@@ -134,8 +136,7 @@ pub fn expand_all_engine(world: &mut World) {
         }
     }
     let local = LocalRegs(local);
-    let mut q = world.query::<&mut AxisRegs>();
-    for mut row in q.iter_mut(world) {
+    for mut row in axis_regs.iter_mut(world) {
         let row = row.bypass_change_detection();
         for (s, engine) in EngineId::STREAMS.into_iter().enumerate() {
             row.per_engine[s] = local.get(row.iv, engine);

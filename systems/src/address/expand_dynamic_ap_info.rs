@@ -42,28 +42,32 @@ struct Expanded {
 }
 
 /// The pass.
-pub fn expand_dynamic_ap_info(world: &mut World) {
+pub fn expand_dynamic_ap_info(
+    world: &mut World,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApDynamic)>,
+    all_locs: &mut QueryState<&LocHead>,
+    axis_regs: &mut QueryState<&AxisRegs>,
+    reg_heads: &mut QueryState<&RegHead>,
+    regs_mut: &mut QueryState<&mut InstRegs>,
+    dynamic_mut: &mut QueryState<&mut ApDynamic>,
+) {
     if world.resource::<Payloads>().0.is_empty() {
         return;
     }
     let order = std::mem::take(&mut *world.resource_mut::<Order>());
-    let mut inst_query = world.query::<(&InstHead, &InstOperands, &InstFrom)>();
-    let mut ap_query = world.query::<(&ApHead, &ApDynamic)>();
-    let mut loc_query = world.query::<&LocHead>();
-    let mut axis_query = world.query::<&AxisRegs>();
-    let mut reg_query = world.query::<&RegHead>();
     let mut walk = Walk::new(Staging::new(world), order.0.len());
     let mut done: Vec<Expanded> = Vec::new();
     let mut renumbered: Vec<(PayloadKey, i32)> = Vec::new();
     {
-        let (heads, operands, from) = crate::columns!(inst_query, world);
-        let (ap_heads, dynamic) = crate::columns!(ap_query, world);
-        let locs = crate::columns!(loc_query, world);
+        let (heads, operands, from) = crate::columns!(insts, world);
+        let (ap_heads, dynamic) = crate::columns!(aps, world);
+        let locs = crate::columns!(all_locs, world);
         let payloads = world.resource::<Payloads>();
         let diagnostics = world.resource::<Diagnostics>();
         let numbering = world.resource::<CompileOptions>().index_numbering;
-        let regs = crate::columns!(reg_query, world);
-        let axes = crate::columns!(axis_query, world);
+        let regs = crate::columns!(reg_heads, world);
+        let axes = crate::columns!(axis_regs, world);
         let mut expand = Expand {
             walk: &mut walk,
             exprs: world.resource::<Exprs>(),
@@ -111,13 +115,18 @@ pub fn expand_dynamic_ap_info(world: &mut World) {
     let Walk { staging, order } = walk;
     staging.flush(world);
     world.insert_resource(Order(order));
-    apply(world, &done, &renumbered);
+    apply(world, regs_mut, dynamic_mut, &done, &renumbered);
 }
 
 /// Writes what was found to the rows and payloads.
-fn apply(world: &mut World, done: &[Expanded], renumbered: &[(PayloadKey, i32)]) {
-    let mut q = world.query::<&mut InstRegs>();
-    if let Ok(mut tables) = q.contiguous_iter_mut(world)
+fn apply(
+    world: &mut World,
+    regs_mut: &mut QueryState<&mut InstRegs>,
+    dynamic_mut: &mut QueryState<&mut ApDynamic>,
+    done: &[Expanded],
+    renumbered: &[(PayloadKey, i32)],
+) {
+    if let Ok(mut tables) = regs_mut.contiguous_iter_mut(world)
         && let Some(mut rows) = tables.next()
     {
         let rows = rows.bypass_change_detection();
@@ -126,8 +135,7 @@ fn apply(world: &mut World, done: &[Expanded], renumbered: &[(PayloadKey, i32)])
         }
     }
     let mut keys = Vec::new();
-    let mut q = world.query::<&mut ApDynamic>();
-    if let Ok(mut tables) = q.contiguous_iter_mut(world)
+    if let Ok(mut tables) = dynamic_mut.contiguous_iter_mut(world)
         && let Some(mut rows) = tables.next()
     {
         let rows = rows.bypass_change_detection();

@@ -38,23 +38,27 @@ struct Survivors {
 }
 
 /// The pass.
-pub fn lower_ap(world: &mut World) {
+pub fn lower_ap(
+    world: &mut World,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    all_locs: &mut QueryState<(&LocHead, &LocPlace, &LocFrom)>,
+    axes: &mut QueryState<&AxisRegs>,
+    aps_mut: &mut QueryState<(&mut ApHead, &mut ApDynamic)>,
+    heads_mut: &mut QueryState<&mut InstHead>,
+) {
     if world.resource::<Payloads>().0.is_empty() {
         return;
     }
     let order = std::mem::take(&mut *world.resource_mut::<Order>());
-    let mut inst_query = world.query::<(&InstHead, &InstOperands, &InstFrom)>();
-    let mut ap_query = world.query::<(&ApHead, &ApPattern, &ApDynamic)>();
-    let mut loc_query = world.query::<(&LocHead, &LocPlace, &LocFrom)>();
-    let mut axis_query = world.query::<&AxisRegs>();
     let mut walk = Walk::new(Staging::new(world), order.0.len());
     let mut done: Vec<(InstId, ApId, Survivors)> = Vec::new();
     let constants;
     {
-        let (heads, operands, from) = crate::columns!(inst_query, world);
-        let (ap_heads, patterns, dynamic) = crate::columns!(ap_query, world);
-        let (locs, places, loc_from) = crate::columns!(loc_query, world);
-        let axes = crate::columns!(axis_query, world);
+        let (heads, operands, from) = crate::columns!(insts, world);
+        let (ap_heads, patterns, dynamic) = crate::columns!(aps, world);
+        let (locs, places, loc_from) = crate::columns!(all_locs, world);
+        let axes = crate::columns!(axes, world);
         let payloads = world.resource::<Payloads>();
         let diagnostics = world.resource::<Diagnostics>();
         let pointers = world.resource::<CompileOptions>().pointer_bases;
@@ -100,8 +104,7 @@ pub fn lower_ap(world: &mut World) {
     staging.flush(world);
     world.insert_resource(Order(order));
     world.resource_mut::<ConstPool>().0.extend_from_slice(&constants);
-    let mut q = world.query::<(&mut ApHead, &mut ApDynamic)>();
-    if let Ok(mut tables) = q.contiguous_iter_mut(world)
+    if let Ok(mut tables) = aps_mut.contiguous_iter_mut(world)
         && let Some((mut heads, mut dynamic)) = tables.next()
     {
         let (heads, dynamic) = (heads.bypass_change_detection(), dynamic.bypass_change_detection());
@@ -111,8 +114,7 @@ pub fn lower_ap(world: &mut World) {
             (d.address, d.ap_offset, d.sub_tensor) = (s.address, s.ap_offset, s.sub_tensor);
         }
     }
-    let mut q = world.query::<&mut InstHead>();
-    if let Ok(mut tables) = q.contiguous_iter_mut(world)
+    if let Ok(mut tables) = heads_mut.contiguous_iter_mut(world)
         && let Some(mut heads) = tables.next()
     {
         let heads = heads.bypass_change_detection();

@@ -29,10 +29,13 @@ use murre_components::engine::EngineId;
 use murre_components::ids::*;
 
 /// The pass.
-pub fn lower_branch(world: &mut World) {
+pub fn lower_branch(
+    world: &mut World,
+    axes: &mut QueryState<(&AxisHead, &AxisBounds, &AxisRegs)>,
+    insts: &mut QueryState<(&InstHead, &InstArgs, &InstFrom)>,
+    axis_regs: &mut QueryState<&mut AxisRegs>,
+) {
     let order = std::mem::take(&mut *world.resource_mut::<Order>());
-    let mut axes = world.query::<(&AxisHead, &AxisBounds, &AxisRegs)>();
-    let mut insts = world.query::<(&InstHead, &InstArgs, &InstFrom)>();
     if crate::columns!(axes, world).0.is_empty() {
         world.insert_resource(order);
         return;
@@ -114,8 +117,7 @@ pub fn lower_branch(world: &mut World) {
     let Walk { staging, order } = walk;
     staging.flush(world);
     world.insert_resource(Order(order));
-    let mut q = world.query::<&mut AxisRegs>();
-    if let Ok(mut tables) = q.contiguous_iter_mut(world)
+    if let Ok(mut tables) = axis_regs.contiguous_iter_mut(world)
         && let Some(mut rows) = tables.next()
     {
         let rows = rows.bypass_change_detection();

@@ -45,7 +45,7 @@ fn impossible(o: &CompileOptions) -> Option<Diagnostic> {
 }
 
 /// The pass.
-pub fn dynamic_dma_setup(world: &mut World) {
+pub fn dynamic_dma_setup(world: &mut World, locs: &mut QueryState<&LocHead>) {
     world.init_resource::<Reuse>();
     if let Some(d) = impossible(world.resource::<CompileOptions>()) {
         world.resource::<Diagnostics>().push(d);
@@ -56,8 +56,7 @@ pub fn dynamic_dma_setup(world: &mut World) {
         world.resource::<Diagnostics>().push(d);
         return;
     }
-    let mut query = world.query::<&LocHead>();
-    let heads: &[LocHead] = crate::columns!(query, world);
+    let heads: &[LocHead] = crate::columns!(locs, world);
     if heads.iter().any(|h| h.flags & LocHead::SCRATCH != 0) {
         let d = Diagnostic::error(&INTERNAL, "the dynamic-DMA scratch was set up twice");
         world.resource::<Diagnostics>().push(d);
@@ -79,17 +78,18 @@ pub fn dynamic_dma_setup(world: &mut World) {
 mod tests {
     use super::*;
     use crate::synth::synthetic;
+    use bevy_ecs::system::RunSystemOnce;
 
     #[test]
     fn one_scratch_at_zero_and_never_two() {
         let mut c = synthetic(50, 1);
-        dynamic_dma_setup(&mut c.world);
+        c.world.run_system_once(dynamic_dma_setup).expect("it runs");
         let mut q = c.world.query::<(&LocHead, &LocPlace)>();
         let found: Vec<_> = q.iter(&c.world).filter(|(h, _)| h.flags & LocHead::SCRATCH != 0).collect();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].0.part_bytes(), found[0].1.address), (0x4008, 0));
         assert!(!c.world.resource::<Diagnostics>().has_errors());
-        dynamic_dma_setup(&mut c.world);
+        c.world.run_system_once(dynamic_dma_setup).expect("it runs");
         assert_eq!(c.world.resource::<Diagnostics>().take()[0].code.id, "MUR1001");
     }
 
@@ -105,7 +105,7 @@ mod tests {
         ] {
             let mut c = synthetic(50, 1);
             c.world.resource_mut::<CompileOptions>().sbuf_limit = Some(limit);
-            dynamic_dma_setup(&mut c.world);
+            c.world.run_system_once(dynamic_dma_setup).expect("it runs");
             let found = c.world.resource::<Diagnostics>().take();
             assert_eq!(found.is_empty(), good, "{limit}");
             assert!(found.iter().all(|d| d.code.id == "MUR0505"));

@@ -15,14 +15,20 @@ use murre_components::diag::{Diagnostic, Diagnostics};
 use murre_components::engine::{RESERVED_SEMAPHORES, SEMAPHORES};
 
 /// The pass.
-pub fn alloc_semaphores(world: &mut World) {
+pub fn alloc_semaphores(
+    world: &mut World,
+    queue_heads: &mut QueryState<&mut QueueHead>,
+    insts: &mut QueryState<(&InstHead, &InstDma, &InstFrom, &mut InstSync)>,
+    dma_blocks: &mut QueryState<&BlockHead>,
+    descs: &mut QueryState<&mut DescHead>,
+) {
     if world.resource::<Diagnostics>().has_errors() {
         return;
     }
     let Some(edges) = world.remove_resource::<Edges>() else {
         return;
     };
-    let queues = world.query::<&QueueHead>().iter(world).count();
+    let queues = queue_heads.iter(world).count();
     let channels = ENGINES + queues;
     let limit = (SEMAPHORES - RESERVED_SEMAPHORES) as usize;
     if channels > limit {
@@ -33,14 +39,12 @@ pub fn alloc_semaphores(world: &mut World) {
         return;
     }
     let semaphore = |c: usize| (RESERVED_SEMAPHORES as usize + c) as u8;
-    for (q, mut head) in world.query::<&mut QueueHead>().iter_mut(world).enumerate() {
+    for (q, mut head) in queue_heads.iter_mut(world).enumerate() {
         head.semaphore = semaphore(ENGINES + q);
     }
     let order = std::mem::take(&mut world.resource_mut::<Order>().0);
     let old_blocks = std::mem::take(&mut *world.resource_mut::<Blocks>());
     let mut rows = Staging::new(world);
-    let mut insts = world.query::<(&InstHead, &InstDma, &InstFrom, &mut InstSync)>();
-    let mut dma_blocks = world.query::<&BlockHead>();
     let block_heads: Vec<BlockHead> = {
         let heads: &[BlockHead] = columns!(dma_blocks, world);
         heads.to_vec()
@@ -105,7 +109,6 @@ pub fn alloc_semaphores(world: &mut World) {
         }
     }
     moved[order.len()] = new_order.len() as u32;
-    let mut descs = world.query::<&mut DescHead>();
     if let Ok(mut tables) = descs.contiguous_iter_mut(world)
         && let Some(mut heads) = tables.next()
     {

@@ -45,10 +45,9 @@ pub fn ends_block(head: InstHead) -> bool {
 }
 
 /// The pass.
-pub fn lower_control(world: &mut World) {
+pub fn lower_control(world: &mut World, insts: &mut QueryState<(&InstHead, &InstOperands)>) {
     let old = std::mem::take(&mut world.resource_mut::<Order>().0);
-    let mut query = world.query::<(&InstHead, &InstOperands)>();
-    let (heads, operands): (&[InstHead], &[InstOperands]) = crate::columns!(query, world);
+    let (heads, operands): (&[InstHead], &[InstOperands]) = crate::columns!(insts, world);
     let mut rows = Staging::new(world);
     let mut order = Vec::with_capacity(old.len() + old.len() / 4);
     let mut blocks = Blocks { starts: vec![0], loops: Vec::new() };
@@ -93,6 +92,7 @@ mod tests {
     use super::*;
     use crate::compile::Compiler;
     use crate::staging::Operand;
+    use bevy_ecs::system::RunSystemOnce;
     use murre_components::dtype::DType;
     use murre_components::hlo::HloModule;
 
@@ -126,7 +126,7 @@ mod tests {
         }
         rows.flush(&mut c.world);
         c.world.insert_resource(Order(order));
-        lower_control(&mut c.world);
+        c.world.run_system_once(lower_control).expect("it runs");
         let blocks = c.world.resource::<Blocks>().clone();
         assert_eq!(blocks.starts, [0, 2, 22, 24]);
         assert_eq!(blocks.loops, [(2, 22)]);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::compile::Compiler;
 use crate::staging::Operand;
+use bevy_ecs::system::RunSystemOnce;
 use murre_components::dtype::DType;
 use murre_components::hlo::HloModule;
 use murre_components::program::VarKind;
@@ -79,7 +80,7 @@ fn expanded(op: Opcode, elems: u64, sides: [&[Term]; 2]) -> (Vec<String>, Vec<Di
     let id = s.inst(row, &operands[..1], &operands[1..]);
     s.flush(&mut world);
     world.insert_resource(Order(vec![id]));
-    expand_dynamic_ap_info(&mut world);
+    world.run_system_once(expand_dynamic_ap_info).expect("it runs");
     let found = world.resource::<Diagnostics>().take();
     let order = world.resource::<Order>().0.clone();
     let mut q = world.query::<&RegHead>();
@@ -233,7 +234,7 @@ fn the_only_index_argument_becomes_number_0() {
         let id = s.inst(row, &[side(none)], &[side(payload), side(none)]);
         s.flush(&mut world);
         world.insert_resource(Order(vec![id]));
-        expand_dynamic_ap_info(&mut world);
+        world.run_system_once(expand_dynamic_ap_info).expect("it runs");
         assert_eq!(world.resource::<Order>().0, [id], "nothing is computed for offsets in memory");
         let info = world.resource::<Payloads>().dynamic(payload).unwrap().clone();
         assert_eq!(info.tensor_indirect_arg_id, expected);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::options::CompileOptions;
 use crate::staging::Operand;
+use bevy_ecs::system::RunSystemOnce;
 use murre_components::dtype::DType;
 use murre_components::engine::EngineId;
 use murre_components::hlo::HloModule;
@@ -54,7 +55,7 @@ fn sequence(
     let id = s.inst(row, &[fixed], &inputs);
     s.flush(&mut world);
     world.insert_resource(Order(vec![id]));
-    lower_ap(&mut world);
+    world.run_system_once(lower_ap).expect("it runs");
     assert!(!world.resource::<murre_components::diag::Diagnostics>().has_errors());
     let order = world.resource::<Order>().0.clone();
     let mut names = world.query::<(&RegHead, &RegFrom)>();
@@ -215,7 +216,7 @@ fn the_guards_in_their_order() {
         let id = s.inst(row, &[], &[symbolic]);
         s.flush(&mut world);
         world.insert_resource(Order(vec![id]));
-        lower_ap(&mut world);
+        world.run_system_once(lower_ap).expect("it runs");
         let found = world.resource::<Diagnostics>().take();
         found.into_iter().map(|d| (d.code.id, d.message)).collect::<Vec<_>>()
     };
