@@ -152,10 +152,6 @@ impl Staging {
     /// Spawns everything, one batch a kind, and counts it.
     pub fn flush(self, world: &mut World) {
         let mut counts = self.base;
-        // The passes behind the first rows add to them, and most of what they add has its room from the start: else
-        // each of them would move every column of a full table.
-        let first = counts.insts == 0;
-        let room = |rows: usize| if first { rows } else { 0 };
         counts.insts += self.insts.len() as u32;
         counts.aps += self.aps.len() as u32;
         counts.regs += self.regs.len() as u32;
@@ -164,36 +160,22 @@ impl Staging {
         counts.blocks += self.blocks.len() as u32;
         counts.descs += self.descs.len() as u32;
         counts.queues += self.queues.len() as u32;
-        let (insts, aps, regs) = (self.insts.len(), self.aps.len(), self.regs.len());
-        spawn(world, self.insts, room(insts * 3 / 2));
-        spawn(world, self.aps, room(aps / 16));
-        spawn(world, self.regs, room(regs * 5));
-        spawn(world, self.locs, 0);
-        spawn(world, self.axes, 0);
-        spawn(world, self.blocks, 0);
-        spawn(world, self.descs, 0);
-        spawn(world, self.queues, 0);
+        spawn(world, self.insts);
+        spawn(world, self.aps);
+        spawn(world, self.regs);
+        spawn(world, self.locs);
+        spawn(world, self.axes);
+        spawn(world, self.blocks);
+        spawn(world, self.descs);
+        spawn(world, self.queues);
         world.insert_resource(counts);
     }
 }
 
-/// Spawns one batch, and gives its table room for `room` rows more. No rows are no batch: it would look its table up for
-/// nothing.
-fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>, room: usize) {
-    /// A batch reserves the most that its iterator may yield.
-    struct WithRoom<B>(std::vec::IntoIter<B>, usize);
-    impl<B> Iterator for WithRoom<B> {
-        type Item = B;
-        #[inline]
-        fn next(&mut self) -> Option<B> {
-            self.0.next()
-        }
-        fn size_hint(&self) -> (usize, Option<usize>) {
-            (self.0.len(), Some(self.0.len() + self.1))
-        }
-    }
+/// One batch. No rows are no batch: it would look its table up for nothing.
+fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>) {
     if !rows.is_empty() {
-        drop(world.spawn_batch(WithRoom(rows.into_iter(), room)));
+        drop(world.spawn_batch(rows));
     }
 }
 
