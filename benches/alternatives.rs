@@ -2,29 +2,26 @@
 //! vectors in a struct, without an ECS. In: a synthetic program in rows; sizes as arguments. Out: nanoseconds and
 //! executed instructions an instruction of the program, and ratios.
 //!
-//! (a) does two chains, each from the rows that it finds in the pipeline. Behind the address stage: `drop_dead_registers`,
-//! `reg_liveness`, `color_registers`, `drop_identity_moves`, `pack_addr4`. Behind the block cut: `build_edges`,
-//! `pack_addr4`, `encode_descriptors`. The other passes have no twin. "build" is from rows to tables (`Staging::flush`)
-//! and from the same rows to objects; copies of the rows, the empty world with its resources and the schedule are made
-//! outside the clock, as the pass manager's list is. Passes of both sides write their results into what was built.
-//! (b) does `pack_addr4` and `encode_descriptors` on finished tables. All results are compared: instructions left,
-//! colour of every register that lives, every wait, every address word, every descriptor record. Instructions are
-//! counted by callgrind at the smallest size, each side in a process of its own, minus a process that does the set-up
-//! of that side; "-" without valgrind.
+//! (a) is the back end from a placed program to its bytes: every pass of the stages `address` to `encode`, checks
+//! apart. "build" is from rows to tables (`Staging::flush`, expressions) and from the same rows to objects; copies of the
+//! rows, the empty world with its resources and the schedule are made outside the clock, as the pass manager's list is.
+//! "drop" is what both sides hold when the program has been taken out. The two programs have to be equal, every record,
+//! word and table of them. Instructions are counted by callgrind at the smallest size, each side in a process of its own,
+//! minus a process that does the set-up of that side; "-" without valgrind.
+//!
+//! (b) does `pack_addr4` and `encode_descriptors` on finished tables; words and records have to be equal.
 
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use murre_components::bir::*;
-use murre_components::ids::InstId;
-use murre_components::program::Record;
+use murre_components::ids::{ExprId, InstId};
+use murre_components::program::Program;
 use murre_systems::compile::set_threads;
-use murre_systems::encode::encode_descriptors::DescriptorRecords;
 use murre_systems::pass::PassSet;
 use murre_systems::place::Reuse;
 use murre_systems::staging::Staging;
-use murre_systems::sync::Edges;
 use murre_systems::synth::synthetic;
-use murre_systems::{Compiler, Stage, passes};
+use murre_systems::{Compiler, Pass, Stage, passes};
 use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
@@ -34,56 +31,24 @@ mod twin;
 
 const SEED: u64 = 7;
 
-/// A program in rows, of no side.
+/// A placed program in rows, of no side.
 pub struct Source {
     pub insts: Vec<InstRow>,
     pub aps: Vec<ApRow>,
     pub regs: Vec<RegRow>,
     pub locs: Vec<LocRow>,
+    pub axes: Vec<AxisRow>,
+    pub exprs: Vec<Expr>,
+    pub payloads: Payloads,
     pub order: Vec<InstId>,
-    pub descs: Vec<DescRow>,
-    pub queues: Vec<QueueHead>,
-    pub blocks: Blocks,
     pub reuse: Reuse,
+    pub signature: Signature,
 }
-
-/// One of the two chains: where it stands, and murre's passes.
-#[derive(Clone, Copy)]
-struct Chain {
-    name: &'static str,
-    passes: &'static [&'static str],
-    twin: fn() -> twin::PassManager,
-}
-
-const CHAINS: [Chain; 2] = [
-    Chain {
-        name: "registers",
-        passes: &[
-            "drop_dead_registers",
-            "reg_liveness",
-            "color_registers",
-            "drop_identity_moves",
-            "pack_addr4",
-        ],
-        twin: twin::registers,
-    },
-    Chain {
-        name: "records",
-        passes: &["build_edges", "pack_addr4", "encode_descriptors"],
-        twin: twin::records,
-    },
-];
 
 /// A program of about `n` instructions as the chain finds it.
-fn source(n: u32, chain: &Chain) -> Source {
+fn source(n: u32) -> Source {
     let mut c = synthetic(n, SEED);
-    if chain.name == "registers" {
-        c.run_stages_stepwise(&[Stage::Place, Stage::Address], |_, _, _| ());
-    } else {
-        let before = |s: &Stage| (Stage::Place..Stage::Sync).contains(s);
-        c.run_stages_stepwise(&Stage::ALL.into_iter().filter(before).collect::<Vec<_>>(), |_, _, _| ());
-        schedule(&["lower_control"], &mut c.world).run(&mut c.world);
-    }
+    c.run_stages_stepwise(&[Stage::Place], |_, _, _| ());
     let w = &mut c.world;
     let insts = w
         .query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>()
@@ -118,60 +83,36 @@ fn source(n: u32, chain: &Chain) -> Source {
         .iter(w)
         .map(|(head, place, live, from)| LocRow { head: *head, place: *place, live: *live, from: *from })
         .collect();
-    let descs = w
-        .query::<(&DescHead, &DescSrc, &DescDst)>()
+    let axes = w
+        .query::<(&AxisHead, &AxisBounds, &AxisRegs)>()
         .iter(w)
-        .map(|(head, src, dst)| DescRow { head: *head, src: *src, dst: *dst })
+        .map(|(head, bounds, regs)| AxisRow { head: *head, bounds: *bounds, regs: *regs })
         .collect();
+    let exprs = w.resource::<Exprs>();
     Source {
         insts,
         aps,
         regs,
         locs,
+        axes,
+        exprs: (0..exprs.len()).map(|e| exprs.get(ExprId::new(e)).clone()).collect(),
+        payloads: Payloads(w.resource::<Payloads>().0.clone()),
         order: w.resource::<Order>().0.clone(),
-        descs,
-        queues: w.query::<&QueueHead>().iter(w).copied().collect(),
-        blocks: w.resource::<Blocks>().clone(),
         reuse: w.get_resource::<Reuse>().cloned().unwrap_or_default(),
+        signature: w.resource::<Signature>().clone(),
     }
 }
 
-/// murre's side in front of building: an empty world, and a copy of the rows to hand over.
-fn staged(source: &Source) -> (World, Option<Staging>) {
-    let mut c = Compiler::new(Default::default(), Default::default());
-    let mut rows = Staging::new(&c.world);
-    rows.insts = source.insts.clone();
-    rows.aps = source.aps.clone();
-    rows.regs = source.regs.clone();
-    rows.locs = source.locs.clone();
-    rows.descs = source.descs.clone();
-    rows.queues = source.queues.clone();
-    c.world.insert_resource(Order(source.order.clone()));
-    c.world.insert_resource(source.blocks.clone());
-    c.world.insert_resource(source.reuse.clone());
-    (c.world, Some(rows))
+/// The passes of the chain: the rows of the pass table from stage `address` to stage `encode`, checks apart.
+fn chain() -> impl Iterator<Item = (usize, &'static Pass)> {
+    let stages = Stage::Address..=Stage::Encode;
+    passes().enumerate().filter(move |(_, p)| stages.contains(&p.stage) && !p.verify)
 }
 
-/// Builds it.
-fn build((world, rows): &mut (World, Option<Staging>)) {
-    if let Some(rows) = rows.take() {
-        rows.flush(world);
-    }
-}
-
-/// Built, and a schedule.
-fn tables(source: &Source, chain: &Chain) -> (World, Schedule) {
-    let mut staged = staged(source);
-    build(&mut staged);
-    let schedule = schedule(chain.passes, &mut staged.0);
-    (staged.0, schedule)
-}
-
-/// One schedule of the named passes, in table order.
-fn schedule(names: &[&str], world: &mut World) -> Schedule {
+/// One schedule of some passes, in table order.
+fn schedule(rows: impl Iterator<Item = (usize, &'static Pass)>, world: &mut World) -> Schedule {
     let mut schedule = Schedule::default();
     schedule.set_executor(SingleThreadedExecutor::new());
-    let rows = passes().enumerate().filter(|(_, p)| names.contains(&p.name));
     let sets: Vec<PassSet> = rows
         .map(|(row, pass)| {
             (pass.add)(&mut schedule, PassSet(row as u16), None);
@@ -185,69 +126,149 @@ fn schedule(names: &[&str], world: &mut World) -> Schedule {
     schedule
 }
 
-const ENCODERS: [&str; 2] = ["pack_addr4", "encode_descriptors"];
-
-/// What is compared: instructions left in order, colours of living registers, words of their operands, waits with the
-/// position that has them, positions that are waited for, records of descriptors.
-#[derive(PartialEq)]
-struct Outcome {
-    waits: Vec<(u32, u32, u32)>,
-    awaited: Vec<u32>,
-    records: Vec<Record>,
-    order: Vec<u32>,
-    colours: Vec<Option<u8>>,
-    words: Vec<(u32, u32)>,
+/// murre's side.
+struct Tables {
+    world: World,
+    schedule: Schedule,
+    /// What is not in the world yet.
+    rows: Option<(Staging, Vec<Expr>)>,
 }
 
-fn result_of_tables(world: &mut World) -> Outcome {
-    let order: Vec<u32> = world.resource::<Order>().0.iter().map(|i| i.0).collect();
-    let operands: Vec<InstOperands> = world.query::<&InstOperands>().iter(world).copied().collect();
-    let words: Vec<u32> = world.query::<&ApWord>().iter(world).map(|w| w.0).collect();
-    let of = order.iter().flat_map(|i| operands[*i as usize].range());
-    let words = of.map(|k| (k as u32, words[k])).collect();
-    let colours =
-        world.query::<&RegHead>().iter(world).map(|r| (r.colour < 64).then_some(r.colour)).collect();
-    let (mut waits, mut awaited) = (Vec::new(), Vec::new());
-    if let Some(edges) = world.get_resource::<Edges>() {
-        for (p, ends) in edges.starts.windows(2).enumerate() {
-            waits.extend(
-                edges.items[ends[0] as usize..ends[1] as usize].iter().map(|(c, at)| (p as u32, *c, *at)),
-            );
+impl Tables {
+    /// In front of building: an empty world, its schedule, and a copy of the rows to hand over.
+    fn new(source: &Source) -> Tables {
+        let Compiler { mut world, .. } = Compiler::new(Default::default(), Default::default());
+        let mut rows = Staging::new(&world);
+        rows.insts = source.insts.clone();
+        rows.aps = source.aps.clone();
+        rows.regs = source.regs.clone();
+        rows.locs = source.locs.clone();
+        rows.axes = source.axes.clone();
+        world.insert_resource(Payloads(source.payloads.0.clone()));
+        world.insert_resource(Order(source.order.clone()));
+        world.insert_resource(source.reuse.clone());
+        world.insert_resource(source.signature.clone());
+        let schedule = schedule(chain(), &mut world);
+        Tables { world, schedule, rows: Some((rows, source.exprs.clone())) }
+    }
+
+    fn build(&mut self) {
+        if let Some((rows, exprs)) = self.rows.take() {
+            rows.flush(&mut self.world);
+            let mut table = self.world.resource_mut::<Exprs>();
+            for e in exprs {
+                table.intern(e);
+            }
         }
-        awaited.extend((0u32..).zip(&edges.awaited).filter(|(_, a)| **a).map(|(p, _)| p));
     }
-    let records = world.resource::<DescriptorRecords>().0.clone();
-    Outcome { waits, awaited, records, order, colours, words }
-}
 
-fn result_of_twin(program: &twin::Program) -> Outcome {
-    let operands = program.instructions.iter().flat_map(|i| &i.operands);
-    let instructions = || (0u32..).zip(&program.instructions);
-    let waits = |(p, i): (u32, &std::rc::Rc<twin::Instruction>)| {
-        i.waits.borrow().iter().map(|(c, at)| (p, *c, *at)).collect::<Vec<_>>()
-    };
-    Outcome {
-        waits: instructions().flat_map(waits).collect(),
-        awaited: instructions().filter(|(_, i)| i.awaited.get()).map(|(p, _)| p).collect(),
-        // Only the chain that encodes them has any.
-        records: program.descriptors.iter().map(|d| d.record.get()).collect(),
-        order: program.instructions.iter().map(|i| i.number).collect(),
-        colours: program.registers.iter().map(|r| r.colour.get()).collect(),
-        words: operands.map(|o| (o.number, o.word.get())).collect(),
+    fn run(&mut self) {
+        self.schedule.run(&mut self.world);
+    }
+
+    fn program(&mut self) -> Option<Program> {
+        self.world.remove_resource::<Program>()
     }
 }
 
-/// Best of some runs, nanoseconds: set-up, then what is timed.
-fn best<T>(runs: u32, mut setup: impl FnMut() -> T, mut timed: impl FnMut(&mut T)) -> f64 {
-    let mut best = f64::MAX;
+/// The twin's side.
+struct Graph<'a> {
+    source: &'a Source,
+    passes: twin::PassManager,
+    program: Option<twin::Program>,
+}
+
+impl Graph<'_> {
+    fn new(source: &Source) -> Graph<'_> {
+        Graph { source, passes: twin::back_end(), program: None }
+    }
+
+    fn build(&mut self) {
+        self.program = Some(twin::Program::new(self.source));
+    }
+
+    fn run(&mut self) {
+        self.program.iter_mut().for_each(|program| self.passes.run(program));
+    }
+
+    fn program(&mut self) -> Option<Program> {
+        let program = self.program.as_mut()?;
+        assert!(program.faults.is_empty(), "the twin refuses: {:?}", program.faults);
+        program.encoded.take()
+    }
+}
+
+/// Nanoseconds of building, running and dropping: the best of some runs each.
+fn phases<T>(
+    runs: u32,
+    new: impl Fn() -> T,
+    build: fn(&mut T),
+    run: fn(&mut T),
+    program: fn(&mut T) -> Option<Program>,
+) -> [f64; 3] {
+    let mut best = [f64::MAX; 3];
     for _ in 0..runs {
-        let mut input = setup();
-        let begin = Instant::now();
-        timed(&mut input);
-        best = best.min(begin.elapsed().as_nanos() as f64);
-        black_box(input);
+        let mut side = new();
+        let mut last = Instant::now();
+        let mut lap = |phase: usize| {
+            best[phase] = best[phase].min(last.elapsed().as_nanos() as f64);
+            last = Instant::now();
+        };
+        build(&mut side);
+        lap(0);
+        run(&mut side);
+        lap(1);
+        drop(black_box(program(&mut side)));
+        let last = Instant::now();
+        drop(black_box(side));
+        best[2] = best[2].min(last.elapsed().as_nanos() as f64);
     }
     best
+}
+
+/// Best of some runs, nanoseconds.
+fn best(runs: u32, mut timed: impl FnMut()) -> f64 {
+    let mut best = f64::MAX;
+    for _ in 0..runs {
+        let begin = Instant::now();
+        timed();
+        best = best.min(begin.elapsed().as_nanos() as f64);
+    }
+    best
+}
+
+/// Times of the chain at one size, and the proof that the programs are equal.
+fn compare(n: u32) {
+    let source = source(n);
+    let runs = (400_000 / n).clamp(3, 9);
+    prove(&source);
+    let ours = phases(runs, || Tables::new(&source), Tables::build, Tables::run, Tables::program);
+    let theirs = phases(runs, || Graph::new(&source), Graph::build, Graph::run, Graph::program);
+    println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(a) ns an instruction", "murre", "graph", "ratio");
+    let per = |ns: f64| ns / source.order.len() as f64;
+    for (phase, name) in ["build", "passes", "drop"].into_iter().enumerate() {
+        line(name, per(ours[phase]), per(theirs[phase]));
+    }
+    line("all", per(ours.iter().sum()), per(theirs.iter().sum()));
+}
+
+/// Both sides make the same program.
+fn prove(source: &Source) {
+    let mut tables = Tables::new(source);
+    tables.build();
+    tables.run();
+    let ours = tables.program();
+    drop(tables);
+    let mut graph = Graph::new(source);
+    graph.build();
+    graph.run();
+    let theirs = graph.program();
+    assert!(ours.is_some(), "murre refuses the program");
+    assert!(ours == theirs, "the twin's program differs");
+}
+
+fn line(what: &str, ours: f64, theirs: f64) {
+    println!("{:>9} {what:<34} {ours:>10.1} {theirs:>10.1} {:>6.2}x", "", theirs / ours);
 }
 
 /// A program of about `n` instructions, ready to be encoded.
@@ -259,76 +280,42 @@ fn finished(n: u32) -> World {
     c.world
 }
 
-/// Times of one chain at one size, and the proof that the results are equal.
-fn compare(n: u32, chain: &Chain) {
-    let source = source(n, chain);
-    let runs = (400_000 / n).clamp(3, 9);
-    let per = |ns: f64| ns / source.order.len() as f64;
-    let (mut world, mut schedule) = tables(&source, chain);
-    schedule.run(&mut world);
-    let mut graph = twin::Program::new(&source);
-    (chain.twin)().run(&mut graph);
-    assert!(result_of_tables(&mut world) == result_of_twin(&graph), "the twin's result differs");
-    drop((world, schedule, graph));
-    let build_tables = per(best(runs, || staged(&source), build));
-    let build_graph = per(best(runs, || None, |graph| *graph = Some(twin::Program::new(&source))));
-    let run_tables = per(best(runs, || tables(&source, chain), |(world, schedule)| schedule.run(world)));
-    let run_graph = per(best(
-        runs,
-        || (twin::Program::new(&source), (chain.twin)()),
-        |(graph, manager)| manager.run(graph),
-    ));
-    let drop_tables = per(best(runs, || Some(tables(&source, chain)), |built| drop(built.take())));
-    let drop_graph = per(best(runs, || Some(twin::Program::new(&source)), |built| drop(built.take())));
-    let title = format!("(a) {}, ns an instruction", chain.name);
-    println!("{n:>9} {title:<34} {:>10} {:>10} {:>7}", "murre", "graph", "ratio");
-    line("build", build_tables, build_graph);
-    line("passes", run_tables, run_graph);
-    line("drop", drop_tables, drop_graph);
-    line("all", build_tables + run_tables + drop_tables, build_graph + run_graph + drop_graph);
-}
-
-fn line(what: &str, ours: f64, theirs: f64) {
-    println!("{:>9} {what:<34} {ours:>10.1} {theirs:>10.1} {:>6.2}x", "", theirs / ours);
-}
-
 /// Times of the encoders at one size.
 fn compare_encoders(n: u32) {
     let runs = (400_000 / n).clamp(3, 9);
     let mut world = finished(n);
-    let mut encoders = schedule(&ENCODERS, &mut world);
+    let encoders = ["pack_addr4", "encode_descriptors"];
+    let mut encoders = schedule(chain().filter(|(_, p)| encoders.contains(&p.name)), &mut world);
     encoders.run(&mut world);
     let columns = soa::Columns::of(&mut world);
     let plain = columns.encode();
     assert!(plain == soa::result_of(&mut world), "the plain loop's result differs");
     let length = world.resource::<Order>().0.len() as f64;
-    let per = |ns: f64| ns / length;
-    let ours = per(best(runs, || (), |()| encoders.run(&mut world)));
-    let theirs = per(best(runs, || (), |()| drop(black_box(columns.encode()))));
+    let ours = best(runs, || encoders.run(&mut world)) / length;
+    let theirs = best(runs, || drop(black_box(columns.encode()))) / length;
     println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(b) ns an instruction", "murre", "vectors", "ratio");
     line("words and descriptors", ours, theirs);
 }
 
-/// What a counted process does. "rows" and "staged" are the set-up of the others.
-fn counted(n: u32, chain: &Chain, side: &str) {
-    let source = source(n, chain);
+/// What a counted process does. "rows" and "tables new" are the set-up of the others.
+fn counted(n: u32, side: &str) {
+    let source = source(n);
     match side {
         "rows" => (),
-        "staged" => {
-            let (mut world, rows) = staged(&source);
-            drop(black_box((schedule(chain.passes, &mut world), rows)));
-        }
-        "tables" | "tables built" => {
-            let (mut world, mut schedule) = tables(&source, chain);
+        "tables new" => drop(black_box(Tables::new(&source))),
+        "tables built" | "tables" => {
+            let mut tables = Tables::new(&source);
+            tables.build();
             if side == "tables" {
-                schedule.run(&mut world);
+                tables.run();
             }
-            drop(black_box(world));
+            drop(black_box(tables));
         }
-        "graph" | "graph built" => {
-            let mut graph = twin::Program::new(&source);
+        "graph built" | "graph" => {
+            let mut graph = Graph::new(&source);
+            graph.build();
             if side == "graph" {
-                (chain.twin)().run(&mut graph);
+                graph.run();
             }
             drop(black_box(graph));
         }
@@ -337,11 +324,11 @@ fn counted(n: u32, chain: &Chain, side: &str) {
 }
 
 /// Instructions that a process of this program executes.
-fn instructions(n: u32, chain: &Chain, side: &str) -> Option<f64> {
+fn instructions(n: u32, side: &str) -> Option<f64> {
     let out = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(std::env::current_exe().ok()?)
-        .args(["--count", chain.name, side, &n.to_string()])
+        .args(["--count", side, &n.to_string()])
         .output()
         .ok()?;
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
@@ -349,41 +336,38 @@ fn instructions(n: u32, chain: &Chain, side: &str) -> Option<f64> {
     line.rsplit(' ').next()?.parse().ok()
 }
 
-fn main() {
-    set_threads(1);
-    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    if let [flag, chain, side, n] = args.as_slice()
-        && flag == "--count"
-    {
-        let chain = CHAINS.iter().find(|c| c.name == chain).unwrap_or(&CHAINS[0]);
-        return counted(n.parse().unwrap_or(1_000), chain, side);
-    }
-    let given: Vec<u32> = args.iter().filter_map(|a| a.parse().ok()).collect();
-    let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
-    for &n in &sizes {
-        CHAINS.iter().for_each(|chain| compare(n, chain));
-        compare_encoders(n);
-    }
-    let n = sizes.iter().copied().min().unwrap_or(10_000);
-    for chain in &CHAINS {
-        count(n, chain);
-    }
-}
-
-/// Executed instructions of one chain, an instruction of the program.
-fn count(n: u32, chain: &Chain) {
-    let of = |side: &str| instructions(n, chain, side);
-    let counts = [of("rows"), of("staged"), of("tables built"), of("tables"), of("graph built"), of("graph")];
-    let [Some(rows), Some(staged), Some(tables_built), Some(tables), Some(graph_built), Some(graph)] = counts
+/// Executed instructions of the chain.
+fn count(n: u32) {
+    let of = |side: &str| instructions(n, side);
+    let counts =
+        [of("rows"), of("tables new"), of("tables built"), of("tables"), of("graph built"), of("graph")];
+    let [Some(rows), Some(new), Some(tables_built), Some(tables), Some(graph_built), Some(graph)] = counts
     else {
         println!("executed instructions: -");
         return;
     };
     // Per instruction of the program that both sides take, as the times are.
-    let length = source(n, chain).order.len() as f64;
-    let title = format!("(a) {}, executed instructions", chain.name);
+    let per = |count: f64| count / source(n).order.len() as f64;
+    let title = "(a) executed instructions";
     println!("{n:>9} {title:<34} {:>10} {:>10} {:>7}", "murre", "graph", "ratio");
-    line("build and drop", (tables_built - staged) / length, (graph_built - rows) / length);
-    line("passes", (tables - tables_built) / length, (graph - graph_built) / length);
-    line("all", (tables - staged) / length, (graph - rows) / length);
+    line("build and drop", per(tables_built - new), per(graph_built - rows));
+    line("passes", per(tables - tables_built), per(graph - graph_built));
+    line("all", per(tables - new), per(graph - rows));
+}
+
+fn main() {
+    set_threads(1);
+    let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
+    if let [flag, side, n] = args.as_slice()
+        && flag == "--count"
+    {
+        return counted(n.parse().unwrap_or(1_000), side);
+    }
+    let given: Vec<u32> = args.iter().filter_map(|a| a.parse().ok()).collect();
+    let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
+    for &n in &sizes {
+        compare(n);
+        compare_encoders(n);
+    }
+    count(sizes.iter().copied().min().unwrap_or(10_000));
 }
