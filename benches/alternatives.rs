@@ -6,8 +6,8 @@
 //! apart. "build" is from rows to tables (`Staging::flush`, expressions) and from the same rows to objects; copies of the
 //! rows, the empty world with its resources and the schedule are made outside the clock, as the pass manager's list is.
 //! "drop" is what both sides hold when the program has been taken out. The two programs have to be equal, every record,
-//! word and table of them. Instructions are counted by callgrind at the smallest size, each side in a process of its own,
-//! minus a process that does the set-up of that side; "-" without valgrind.
+//! word and table of them. Instructions are counted by callgrind at the smallest size, each side in a process of its own;
+//! "-" without valgrind.
 //!
 //! (b) does `pack_addr4` and `encode_descriptors` on finished tables; words and records have to be equal.
 
@@ -23,7 +23,7 @@ use murre_systems::staging::Staging;
 use murre_systems::synth::synthetic;
 use murre_systems::{Compiler, Pass, Stage, passes};
 use std::hint::black_box;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 mod soa;
@@ -126,6 +126,16 @@ fn schedule(rows: impl Iterator<Item = (usize, &'static Pass)>, world: &mut Worl
     schedule
 }
 
+/// One of the two: what it does in each phase.
+trait Side {
+    /// From rows to what the passes work on.
+    fn build(&mut self);
+    /// The passes.
+    fn run(&mut self);
+    /// The program that came out.
+    fn program(&mut self) -> Option<Program>;
+}
+
 /// murre's side.
 struct Tables {
     world: World,
@@ -151,7 +161,9 @@ impl Tables {
         let schedule = schedule(chain(), &mut world);
         Tables { world, schedule, rows: Some((rows, source.exprs.clone())) }
     }
+}
 
+impl Side for Tables {
     fn build(&mut self) {
         if let Some((rows, exprs)) = self.rows.take() {
             rows.flush(&mut self.world);
@@ -182,7 +194,9 @@ impl Graph<'_> {
     fn new(source: &Source) -> Graph<'_> {
         Graph { source, passes: twin::back_end(), program: None }
     }
+}
 
+impl Side for Graph<'_> {
     fn build(&mut self) {
         self.program = Some(twin::Program::new(self.source));
     }
@@ -198,30 +212,51 @@ impl Graph<'_> {
     }
 }
 
+/// The phases; each is a function of its own, so that callgrind finds it.
+const PHASES: [&str; 3] = ["build", "passes", "drop"];
+
+#[inline(never)]
+fn phase_build(side: &mut impl Side) {
+    side.build();
+}
+
+#[inline(never)]
+fn phase_passes(side: &mut impl Side) {
+    side.run();
+}
+
+#[inline(never)]
+fn phase_take(side: &mut impl Side) -> Option<Program> {
+    side.program()
+}
+
+#[inline(never)]
+fn phase_drop(side: impl Side) {
+    drop(black_box(side));
+}
+
+#[inline(never)]
+fn phase_end() {
+    black_box(());
+}
+
 /// Nanoseconds of building, running and dropping: the best of some runs each.
-fn phases<T>(
-    runs: u32,
-    new: impl Fn() -> T,
-    build: fn(&mut T),
-    run: fn(&mut T),
-    program: fn(&mut T) -> Option<Program>,
-) -> [f64; 3] {
+fn nanoseconds<S: Side>(runs: u32, new: impl Fn() -> S) -> [f64; 3] {
     let mut best = [f64::MAX; 3];
     for _ in 0..runs {
         let mut side = new();
-        let mut last = Instant::now();
-        let mut lap = |phase: usize| {
-            best[phase] = best[phase].min(last.elapsed().as_nanos() as f64);
-            last = Instant::now();
-        };
-        build(&mut side);
-        lap(0);
-        run(&mut side);
-        lap(1);
-        drop(black_box(program(&mut side)));
-        let last = Instant::now();
-        drop(black_box(side));
-        best[2] = best[2].min(last.elapsed().as_nanos() as f64);
+        let begin = Instant::now();
+        phase_build(&mut side);
+        let built = Instant::now();
+        phase_passes(&mut side);
+        let ran = Instant::now();
+        drop(black_box(phase_take(&mut side)));
+        let taken = Instant::now();
+        phase_drop(side);
+        let times = [built - begin, ran - built, taken.elapsed()];
+        for (best, time) in best.iter_mut().zip(times) {
+            *best = best.min(time.as_nanos() as f64);
+        }
     }
     best
 }
@@ -240,31 +275,31 @@ fn best(runs: u32, mut timed: impl FnMut()) -> f64 {
 /// Times of the chain at one size, and the proof that the programs are equal.
 fn compare(n: u32) {
     let source = source(n);
+    let ours = program(Tables::new(&source));
+    assert!(ours.is_some(), "murre refuses a synthetic program");
+    assert!(ours == program(Graph::new(&source)), "the twin's program differs");
+    drop(ours);
     let runs = (400_000 / n).clamp(3, 9);
-    prove(&source);
-    let ours = phases(runs, || Tables::new(&source), Tables::build, Tables::run, Tables::program);
-    let theirs = phases(runs, || Graph::new(&source), Graph::build, Graph::run, Graph::program);
-    println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(a) ns an instruction", "murre", "graph", "ratio");
-    let per = |ns: f64| ns / source.order.len() as f64;
-    for (phase, name) in ["build", "passes", "drop"].into_iter().enumerate() {
-        line(name, per(ours[phase]), per(theirs[phase]));
-    }
-    line("all", per(ours.iter().sum()), per(theirs.iter().sum()));
+    let ours = nanoseconds(runs, || Tables::new(&source));
+    let theirs = nanoseconds(runs, || Graph::new(&source));
+    table(n, "(a) ns an instruction", source.order.len(), ours, theirs);
 }
 
-/// Both sides make the same program.
-fn prove(source: &Source) {
-    let mut tables = Tables::new(source);
-    tables.build();
-    tables.run();
-    let ours = tables.program();
-    drop(tables);
-    let mut graph = Graph::new(source);
-    graph.build();
-    graph.run();
-    let theirs = graph.program();
-    assert!(ours.is_some(), "murre refuses the program");
-    assert!(ours == theirs, "the twin's program differs");
+/// What one side makes of the source.
+fn program(mut side: impl Side) -> Option<Program> {
+    side.build();
+    side.run();
+    side.program()
+}
+
+/// Costs of the phases of both sides, for a program of `length` instructions.
+fn table(n: u32, title: &str, length: usize, ours: [f64; 3], theirs: [f64; 3]) {
+    println!("{n:>9} {title:<34} {:>10} {:>10} {:>7}", "murre", "graph", "ratio");
+    let per = |cost: f64| cost / length as f64;
+    for (name, (ours, theirs)) in PHASES.into_iter().zip(ours.into_iter().zip(theirs)) {
+        line(name, per(ours), per(theirs));
+    }
+    line("all", per(ours.iter().sum()), per(theirs.iter().sum()));
 }
 
 fn line(what: &str, ours: f64, theirs: f64) {
@@ -297,62 +332,41 @@ fn compare_encoders(n: u32) {
     line("words and descriptors", ours, theirs);
 }
 
-/// What a counted process does. "rows" and "tables new" are the set-up of the others.
+/// What a counted process does.
 fn counted(n: u32, side: &str) {
-    let source = source(n);
-    match side {
-        "rows" => (),
-        "tables new" => drop(black_box(Tables::new(&source))),
-        "tables built" | "tables" => {
-            let mut tables = Tables::new(&source);
-            tables.build();
-            if side == "tables" {
-                tables.run();
-            }
-            drop(black_box(tables));
-        }
-        "graph built" | "graph" => {
-            let mut graph = Graph::new(&source);
-            graph.build();
-            if side == "graph" {
-                graph.run();
-            }
-            drop(black_box(graph));
-        }
-        _ => eprintln!("no side is called {side}"),
+    fn phases(mut side: impl Side) {
+        phase_build(&mut side);
+        phase_passes(&mut side);
+        drop(black_box(phase_take(&mut side)));
+        phase_drop(side);
+        phase_end();
     }
+    let source = source(n);
+    if side == "tables" { phases(Tables::new(&source)) } else { phases(Graph::new(&source)) }
 }
 
-/// Instructions that a process of this program executes.
-fn instructions(n: u32, side: &str) -> Option<f64> {
-    let out = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+/// Instructions that a process of this program executes in each phase of a side. Callgrind writes down what it has
+/// counted whenever a phase begins, and begins again at 0.
+fn instructions(n: u32, side: &str) -> Option<[f64; 3]> {
+    let counts = std::env::temp_dir().join(format!("alternatives-{}-{side}", std::process::id()));
+    let status = Command::new("valgrind")
+        .args(["--tool=callgrind", "--dump-before=alternatives::phase_*"])
+        .arg(format!("--callgrind-out-file={}", counts.display()))
         .arg(std::env::current_exe().ok()?)
         .args(["--count", side, &n.to_string()])
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&out.stderr).into_owned();
-    let line = text.lines().find(|l| l.contains("Collected :"))?;
-    line.rsplit(' ').next()?.parse().ok()
-}
-
-/// Executed instructions of the chain.
-fn count(n: u32) {
-    let of = |side: &str| instructions(n, side);
-    let counts =
-        [of("rows"), of("tables new"), of("tables built"), of("tables"), of("graph built"), of("graph")];
-    let [Some(rows), Some(new), Some(tables_built), Some(tables), Some(graph_built), Some(graph)] = counts
-    else {
-        println!("executed instructions: -");
-        return;
+        .stderr(Stdio::null())
+        .status();
+    let total = |part: &str| -> Option<f64> {
+        let file = counts.with_added_extension(part);
+        let text = std::fs::read_to_string(&file).ok()?;
+        std::fs::remove_file(file).ok()?;
+        text.lines().find_map(|l| l.strip_prefix("totals: "))?.parse().ok()
     };
-    // Per instruction of the program that both sides take, as the times are.
-    let per = |count: f64| count / source(n).order.len() as f64;
-    let title = "(a) executed instructions";
-    println!("{n:>9} {title:<34} {:>10} {:>10} {:>7}", "murre", "graph", "ratio");
-    line("build and drop", per(tables_built - new), per(graph_built - rows));
-    line("passes", per(tables - tables_built), per(graph - graph_built));
-    line("all", per(tables - new), per(graph - rows));
+    // In front of the first phase, the phases, behind the last one.
+    let parts = ["1", "2", "3", "4", "5"].map(total);
+    let _ = std::fs::remove_file(&counts);
+    let [_, build, passes, _, drop] = parts;
+    status.is_ok_and(|s| s.success()).then_some([build?, passes?, drop?])
 }
 
 fn main() {
@@ -369,5 +383,11 @@ fn main() {
         compare(n);
         compare_encoders(n);
     }
-    count(sizes.iter().copied().min().unwrap_or(10_000));
+    let n = sizes.iter().copied().min().unwrap_or(10_000);
+    match (instructions(n, "tables"), instructions(n, "graph")) {
+        (Some(ours), Some(theirs)) => {
+            table(n, "(a) executed instructions", source(n).order.len(), ours, theirs);
+        }
+        _ => println!("executed instructions: -"),
+    }
 }
