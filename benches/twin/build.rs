@@ -74,7 +74,8 @@ impl Program {
         for id in &source.order {
             let row = &source.insts[id.index()];
             let operands = row.operands.range();
-            let operands = operands.map(|k| program.operand(&source.aps[k], &mut expressions)).collect();
+            let operands =
+                operands.map(|k| Box::new(program.operand(&source.aps[k], &mut expressions))).collect();
             let instruction = program.instruction(id.0, row, operands).share();
             if let Some(label) = instruction.label() {
                 let begins = instruction.op.get() != Opcode::Terminator;
@@ -131,7 +132,12 @@ impl Program {
         }
     }
 
-    fn instruction(&self, number: u32, row: &InstRow, operands: Vec<Operand>) -> Instruction {
+    fn instruction(
+        &self,
+        number: u32,
+        row: &InstRow,
+        #[allow(clippy::vec_box)] operands: Vec<Box<Operand>>,
+    ) -> Instruction {
         let label = |axis: Rc<Axis>| Link::Label(Box::new(Label { axis, at: Cell::default() }));
         let axis = || self.axes.get(row.args.axis().index()).cloned();
         Instruction {

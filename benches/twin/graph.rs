@@ -19,8 +19,9 @@ pub struct Register {
     pub bounds: RegBounds,
     pub colour: Cell<Option<u8>>,
     pub live: Cell<Option<(u32, u32)>>,
-    /// Instructions that write it.
+    /// Instructions that write it, and that read it; some may be gone.
     pub definitions: RefCell<Vec<Weak<Instruction>>>,
+    pub uses: RefCell<Vec<Weak<Instruction>>>,
     /// Its copies on the streams, of one on engine ALL.
     pub copies: Option<Box<Copies>>,
     /// An instruction that stays reads it.
@@ -28,8 +29,8 @@ pub struct Register {
     /// Its lanes went to another register at the end of its range.
     pub given: Cell<bool>,
     pub accesses: Cell<Accesses>,
-    /// The register that it has become.
-    pub merged: RefCell<Option<Rc<Register>>>,
+    /// Another register has taken its place.
+    pub replaced: Cell<bool>,
 }
 
 /// What a register on engine ALL has on each stream.
@@ -162,16 +163,15 @@ impl Register {
         self.copies.as_ref()?.registers[engine.stream()?].get()
     }
 
-    /// The register that it has become.
-    pub fn now(self: &Rc<Register>) -> Rc<Register> {
-        let mut r = self.clone();
-        loop {
-            let next = r.merged.borrow().clone();
-            match next {
-                Some(next) => r = next,
-                None => return r,
-            }
+    /// Puts another register in its place, in all instructions.
+    pub fn replace_by(&self, other: &Rc<Register>) {
+        self.replaced.set(true);
+        let (definitions, uses) = (self.definitions.take(), self.uses.take());
+        for instruction in definitions.iter().chain(&uses).filter_map(Weak::upgrade) {
+            instruction.replace(self, other);
         }
+        other.definitions.borrow_mut().extend(definitions);
+        other.uses.borrow_mut().extend(uses);
     }
 
     /// Notes accesses.
@@ -195,11 +195,12 @@ impl Program {
             colour: Cell::new((row.head.colour < 64).then_some(row.head.colour)),
             live: Cell::new(None),
             definitions: RefCell::default(),
+            uses: RefCell::default(),
             copies: (row.head.engine == EngineId::All).then(Box::default),
             needed: Cell::new(false),
             given: Cell::new(false),
             accesses: Cell::default(),
-            merged: RefCell::default(),
+            replaced: Cell::new(false),
         });
         self.registers.push(register.clone());
         register

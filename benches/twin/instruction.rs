@@ -19,7 +19,8 @@ pub struct Instruction {
     pub args: Cell<InstArgs>,
     pub from: InstFrom,
     /// Outputs, then inputs.
-    pub operands: Vec<Operand>,
+    #[allow(clippy::vec_box)] // each operand is an object of its own
+    pub operands: Vec<Box<Operand>>,
     pub registers: RefCell<Registers>,
     pub link: Link,
     /// Of a DMA.
@@ -205,13 +206,28 @@ impl Instruction {
         }
     }
 
-    /// Puts it on the heap, and on the list of the register that it defines.
+    /// Puts it on the heap, and on the lists of the registers that it names.
     pub fn share(self) -> Rc<Instruction> {
         let shared = Rc::new(self);
         if let Some(d) = &shared.registers.borrow().destination {
             d.definitions.borrow_mut().push(Rc::downgrade(&shared));
         }
+        shared.reads(|r| r.uses.borrow_mut().push(Rc::downgrade(&shared)));
         shared
+    }
+
+    /// Names `new` wherever it names `old`.
+    pub fn replace(&self, old: &Register, new: &Rc<Register>) {
+        let replace = |r: &mut Rc<Register>| {
+            if std::ptr::eq(&**r, old) {
+                *r = new.clone();
+            }
+        };
+        for operand in &self.operands {
+            operand.address.borrow_mut().register_mut().into_iter().for_each(replace);
+        }
+        let registers = &mut *self.registers.borrow_mut();
+        registers.sources.iter_mut().chain([&mut registers.destination]).flatten().for_each(replace);
     }
 
     /// Calls `f` with every register that it reads.
@@ -230,7 +246,7 @@ impl Instruction {
     /// The sides of a copy that is one: destination, source, and what is known of the transfer.
     pub fn copy(&self) -> Option<(&Operand, &Operand, &Transfer)> {
         match (self.op.get(), self.operands.as_slice(), &self.transfer) {
-            (Opcode::DmaCopy, [to, from, ..], Some(transfer)) => Some((to, from, transfer)),
+            (Opcode::DmaCopy, [to, from, ..], Some(transfer)) => Some((&**to, &**from, &**transfer)),
             _ => None,
         }
     }

@@ -26,6 +26,7 @@ impl Pass for ExpandAllEngine {
                 // Register immediates of a compute instruction.
                 for r in instruction.registers.borrow_mut().sources.iter_mut().flatten() {
                     *r = local(walk.program, r, engine);
+                    r.uses.borrow_mut().push(Rc::downgrade(&instruction));
                 }
                 walk.out.push(instruction);
                 continue;

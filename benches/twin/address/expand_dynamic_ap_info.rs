@@ -24,6 +24,9 @@ impl Pass for ExpandDynamicApInfo {
                     match expand(&mut walk, Site::before(&instruction), info, bytes, size, &mut products) {
                         Ok((sum, bound)) => {
                             info.register = Some(sum.clone());
+                            for r in [&sum, &bound] {
+                                r.uses.borrow_mut().push(Rc::downgrade(&instruction));
+                            }
                             *instruction.registers.borrow_mut() =
                                 Registers { sources: [Some(sum), Some(bound)], destination: None };
                         }

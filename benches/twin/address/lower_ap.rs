@@ -23,6 +23,7 @@ impl Pass for LowerAp {
                     let Address::Symbolic(offset) = &*address else { continue };
                     match convert(&mut walk, Site::before(&instruction), operand, offset) {
                         Ok(register) => {
+                            register.uses.borrow_mut().push(Rc::downgrade(&instruction));
                             *address = Address::Register(register);
                             instruction.op.set(Opcode::TensorCopy);
                         }

@@ -40,7 +40,7 @@ fn block(
     from: &Operand,
     transfer: &Transfer,
 ) -> Option<Rc<Block>> {
-    if instruction.operands.iter().any(Operand::is_dynamic) {
+    if instruction.operands.iter().any(|o| o.is_dynamic()) {
         return None;
     }
     let shape = shape(to, from)?;

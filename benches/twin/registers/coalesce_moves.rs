@@ -1,7 +1,4 @@
 //! Registers that a move joins become one; constants that are moved twice are moved once.
-//!
-//! A register that has become another one points to it; what reads it follows the pointers until all decisions are made
-//! and the instructions are rewritten.
 
 use crate::twin::graph::{Program, Register};
 use crate::twin::instruction::Instruction;
@@ -30,16 +27,9 @@ impl Pass for CoalesceMoves {
         for (at, instruction) in (1..).zip(&program.instructions) {
             decisions.visit(at, instruction);
         }
-        if decisions.dropped == 0 {
-            return;
+        if decisions.dropped > 0 {
+            program.instructions.retain(|i| !i.dead.get());
         }
-        program.instructions.retain(|instruction| {
-            if instruction.dead.get() {
-                return false;
-            }
-            rewrite(instruction);
-            true
-        });
     }
 }
 
@@ -51,34 +41,6 @@ fn count(program: &Program) {
             d.note(|a| (a.last, a.writes) = (at, a.writes.saturating_add(1)));
         }
     }
-}
-
-/// Names the registers that are left.
-fn rewrite(instruction: &Rc<Instruction>) {
-    for operand in &instruction.operands {
-        if let Some(r) = operand.address.borrow_mut().register_mut() {
-            replace(r);
-        }
-    }
-    let mut registers = instruction.registers.borrow_mut();
-    for r in registers.sources.iter_mut().flatten() {
-        replace(r);
-    }
-    if let Some(d) = &mut registers.destination
-        && replace(d)
-    {
-        d.definitions.borrow_mut().push(Rc::downgrade(instruction));
-    }
-}
-
-/// Follows the pointers of a register. Whether there were any.
-fn replace(r: &mut Rc<Register>) -> bool {
-    let merged = r.merged.borrow().is_some();
-    if merged {
-        let now = r.now();
-        *r = now;
-    }
-    merged
 }
 
 /// `x * 1` and `x + 0`.
@@ -110,13 +72,11 @@ impl Decisions<'_> {
             self.constants = Default::default();
         }
         for operand in &instruction.operands {
-            operand.address.borrow().register().into_iter().for_each(|r| see(&r.now(), at));
+            operand.address.borrow().register().into_iter().for_each(|r| see(r, at));
         }
         let (sources, destination) = {
             let registers = instruction.registers.borrow();
-            let [a, b] = &registers.sources;
-            let now = |r: &Option<Rc<Register>>| r.as_ref().map(Register::now);
-            ([now(a), now(b)], registers.destination.clone())
+            (registers.sources.clone(), registers.destination.clone())
         };
         if let Some(d) = &destination {
             self.simplify(instruction, &sources, d);
@@ -159,7 +119,7 @@ impl Decisions<'_> {
         } else if args.mode & 1 == 1 {
             self.repeats(at, instruction, d)
         } else {
-            let source = instruction.registers.borrow().sources[0].as_ref().map(Register::now);
+            let source = instruction.registers.borrow().sources[0].clone();
             source.is_some_and(|s| self.copies(at, &s, d))
         }
     }
@@ -172,7 +132,7 @@ impl Decisions<'_> {
         let (a, b) = (s.accesses.get(), d.accesses.get());
         if a.writes == 1 && b.writes == 1 {
             s.note(|x| (x.last, x.seen) = (a.last.max(b.last), at));
-            merge(d, s);
+            d.replace_by(s);
             return true;
         }
         self.becomes(at, s, d)
@@ -184,7 +144,7 @@ impl Decisions<'_> {
         if v.writes != 1 || v.last != at || v.written < self.block || v.written == 0 || h.seen > v.written {
             return false;
         }
-        merge(value, home);
+        value.replace_by(home);
         home.note(|a| (a.seen, a.written) = (at, v.written));
         true
     }
@@ -200,11 +160,11 @@ impl Decisions<'_> {
             let a = c.register.accesses.get();
             if (c.imm, c.dtype) == (args.imm0, args.dtype)
                 && a.writes == 1
-                && c.register.merged.borrow().is_none()
+                && !c.register.replaced.get()
                 && a.seen + NEAR >= at
             {
                 c.register.note(|a| (a.last, a.seen) = (a.last.max(accesses.last), at));
-                merge(d, &c.register);
+                d.replace_by(&c.register);
                 return true;
             }
         }
@@ -243,10 +203,6 @@ impl Decisions<'_> {
 fn become_move(instruction: &Instruction) {
     instruction.op.set(Opcode::RegisterMove);
     instruction.args.set(InstArgs { dtype: instruction.args.get().dtype, ..Default::default() });
-}
-
-fn merge(from: &Rc<Register>, into: &Rc<Register>) {
-    *from.merged.borrow_mut() = Some(into.clone());
 }
 
 fn see(r: &Register, at: u32) {
