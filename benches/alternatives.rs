@@ -1,6 +1,6 @@
 //! murre's tables against two other ways to write the same: (a) an object graph with a pass manager (`twin`), (b) plain
 //! vectors in a struct, without an ECS. In: a synthetic program in rows; sizes as arguments. Out: nanoseconds and
-//! executed instructions an instruction of the program, and ratios.
+//! executed instructions an instruction of the program, and ratios; with `--passes` the nanoseconds of each pass instead.
 //!
 //! (a) is the back end from a placed program to its bytes: every pass of the stages `address` to `encode`, checks
 //! apart. "build" is from rows to tables (`Staging::flush`, expressions) and from the same rows to objects; copies of the
@@ -12,205 +12,19 @@
 //! (b) does `pack_addr4` and `encode_descriptors` on finished tables; words and records have to be equal.
 
 use bevy_ecs::prelude::*;
-use bevy_ecs::schedule::SingleThreadedExecutor;
-use murre_components::bir::*;
-use murre_components::ids::{ExprId, InstId};
+use murre_components::bir::Order;
 use murre_components::program::Program;
+use murre_systems::Stage;
 use murre_systems::compile::set_threads;
-use murre_systems::pass::PassSet;
-use murre_systems::place::Reuse;
-use murre_systems::staging::Staging;
 use murre_systems::synth::synthetic;
-use murre_systems::{Compiler, Pass, Stage, passes};
+use sides::{Graph, SEED, Side, Tables, chain, schedule, source};
 use std::hint::black_box;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
+mod sides;
 mod soa;
 mod twin;
-
-const SEED: u64 = 7;
-
-/// A placed program in rows, of no side.
-pub struct Source {
-    pub insts: Vec<InstRow>,
-    pub aps: Vec<ApRow>,
-    pub regs: Vec<RegRow>,
-    pub locs: Vec<LocRow>,
-    pub axes: Vec<AxisRow>,
-    pub exprs: Vec<Expr>,
-    pub payloads: Payloads,
-    pub order: Vec<InstId>,
-    pub reuse: Reuse,
-    pub signature: Signature,
-}
-
-/// A program of about `n` instructions as the chain finds it.
-fn source(n: u32) -> Source {
-    let mut c = synthetic(n, SEED);
-    c.run_stages_stepwise(&[Stage::Place], |_, _, _| ());
-    let w = &mut c.world;
-    let insts = w
-        .query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>()
-        .iter(w)
-        .map(|(head, operands, args, regs, from, dma, sync)| InstRow {
-            head: *head,
-            operands: *operands,
-            args: *args,
-            regs: *regs,
-            from: *from,
-            dma: *dma,
-            sync: *sync,
-        })
-        .collect();
-    let aps = w
-        .query::<(&ApHead, &ApPattern, &ApDynamic, &ApWord)>()
-        .iter(w)
-        .map(|(head, pattern, dynamic, word)| ApRow {
-            head: *head,
-            pattern: pattern.clone(),
-            dynamic: *dynamic,
-            word: *word,
-        })
-        .collect();
-    let regs = w
-        .query::<(&RegHead, &RegFrom, &RegBounds, &RegLive)>()
-        .iter(w)
-        .map(|(head, from, bounds, live)| RegRow { head: *head, from: *from, bounds: *bounds, live: *live })
-        .collect();
-    let locs = w
-        .query::<(&LocHead, &LocPlace, &LocLive, &LocFrom)>()
-        .iter(w)
-        .map(|(head, place, live, from)| LocRow { head: *head, place: *place, live: *live, from: *from })
-        .collect();
-    let axes = w
-        .query::<(&AxisHead, &AxisBounds, &AxisRegs)>()
-        .iter(w)
-        .map(|(head, bounds, regs)| AxisRow { head: *head, bounds: *bounds, regs: *regs })
-        .collect();
-    let exprs = w.resource::<Exprs>();
-    Source {
-        insts,
-        aps,
-        regs,
-        locs,
-        axes,
-        exprs: (0..exprs.len()).map(|e| exprs.get(ExprId::new(e)).clone()).collect(),
-        payloads: Payloads(w.resource::<Payloads>().0.clone()),
-        order: w.resource::<Order>().0.clone(),
-        reuse: w.get_resource::<Reuse>().cloned().unwrap_or_default(),
-        signature: w.resource::<Signature>().clone(),
-    }
-}
-
-/// The passes of the chain: the rows of the pass table from stage `address` to stage `encode`, checks apart.
-fn chain() -> impl Iterator<Item = (usize, &'static Pass)> {
-    let stages = Stage::Address..=Stage::Encode;
-    passes().enumerate().filter(move |(_, p)| stages.contains(&p.stage) && !p.verify)
-}
-
-/// One schedule of some passes, in table order.
-fn schedule(rows: impl Iterator<Item = (usize, &'static Pass)>, world: &mut World) -> Schedule {
-    let mut schedule = Schedule::default();
-    schedule.set_executor(SingleThreadedExecutor::new());
-    let sets: Vec<PassSet> = rows
-        .map(|(row, pass)| {
-            (pass.add)(&mut schedule, PassSet(row as u16), None);
-            PassSet(row as u16)
-        })
-        .collect();
-    for pair in sets.windows(2) {
-        schedule.configure_sets(pair[1].after(pair[0]));
-    }
-    drop(schedule.initialize(world));
-    schedule
-}
-
-/// One of the two: what it does in each phase.
-trait Side {
-    /// From rows to what the passes work on.
-    fn build(&mut self);
-    /// The passes.
-    fn run(&mut self);
-    /// The program that came out.
-    fn program(&mut self) -> Option<Program>;
-}
-
-/// murre's side.
-struct Tables {
-    world: World,
-    schedule: Schedule,
-    /// What is not in the world yet.
-    rows: Option<(Staging, Vec<Expr>)>,
-}
-
-impl Tables {
-    /// In front of building: an empty world, its schedule, and a copy of the rows to hand over.
-    fn new(source: &Source) -> Tables {
-        let Compiler { mut world, .. } = Compiler::new(Default::default(), Default::default());
-        let mut rows = Staging::new(&world);
-        rows.insts = source.insts.clone();
-        rows.aps = source.aps.clone();
-        rows.regs = source.regs.clone();
-        rows.locs = source.locs.clone();
-        rows.axes = source.axes.clone();
-        world.insert_resource(Payloads(source.payloads.0.clone()));
-        world.insert_resource(Order(source.order.clone()));
-        world.insert_resource(source.reuse.clone());
-        world.insert_resource(source.signature.clone());
-        let schedule = schedule(chain(), &mut world);
-        Tables { world, schedule, rows: Some((rows, source.exprs.clone())) }
-    }
-}
-
-impl Side for Tables {
-    fn build(&mut self) {
-        if let Some((rows, exprs)) = self.rows.take() {
-            rows.flush(&mut self.world);
-            let mut table = self.world.resource_mut::<Exprs>();
-            for e in exprs {
-                table.intern(e);
-            }
-        }
-    }
-
-    fn run(&mut self) {
-        self.schedule.run(&mut self.world);
-    }
-
-    fn program(&mut self) -> Option<Program> {
-        self.world.remove_resource::<Program>()
-    }
-}
-
-/// The twin's side.
-struct Graph<'a> {
-    source: &'a Source,
-    passes: twin::PassManager,
-    program: Option<twin::Program>,
-}
-
-impl Graph<'_> {
-    fn new(source: &Source) -> Graph<'_> {
-        Graph { source, passes: twin::back_end(), program: None }
-    }
-}
-
-impl Side for Graph<'_> {
-    fn build(&mut self) {
-        self.program = Some(twin::Program::new(self.source));
-    }
-
-    fn run(&mut self) {
-        self.program.iter_mut().for_each(|program| self.passes.run(program));
-    }
-
-    fn program(&mut self) -> Option<Program> {
-        let program = self.program.as_mut()?;
-        assert!(program.faults.is_empty(), "the twin refuses: {:?}", program.faults);
-        program.encoded.take()
-    }
-}
 
 /// The phases; each is a function of its own, so that callgrind finds it.
 const PHASES: [&str; 3] = ["build", "passes", "drop"];
@@ -283,6 +97,43 @@ fn compare(n: u32) {
     let ours = nanoseconds(runs, || Tables::new(&source));
     let theirs = nanoseconds(runs, || Graph::new(&source));
     table(n, "(a) ns an instruction", source.order.len(), ours, theirs);
+}
+
+/// Times of each pass of both sides. None may be without a twin.
+fn compare_passes(n: u32) {
+    let source = source(n);
+    let runs = (400_000 / n).clamp(3, 9);
+    let ours = nanoseconds_of_passes(runs, || Tables::new(&source));
+    let theirs = nanoseconds_of_passes(runs, || Graph::new(&source));
+    let names = |of: &[(&'static str, f64)]| of.iter().map(|p| p.0).collect::<Vec<_>>();
+    assert!(names(&ours) == names(&theirs), "the sides have other passes");
+    println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(a) passes, ns an instruction", "murre", "graph", "ratio");
+    let per = |ns: f64| ns / source.order.len() as f64;
+    for ((name, ours), (_, theirs)) in ours.iter().zip(&theirs) {
+        line(name, per(*ours), per(*theirs));
+    }
+}
+
+/// Nanoseconds of each pass: the best of some runs each.
+fn nanoseconds_of_passes<S: Side>(runs: u32, new: impl Fn() -> S) -> Vec<(&'static str, f64)> {
+    let mut best: Vec<(&'static str, f64)> = Vec::new();
+    for _ in 0..runs {
+        let mut side = new();
+        side.build();
+        let (mut begin, mut row) = (None, 0);
+        side.step(|name| {
+            let now = Instant::now();
+            if let Some(begin) = begin.replace(now) {
+                let time = (now - begin).as_nanos() as f64;
+                match best.get_mut(row) {
+                    Some(pass) => pass.1 = pass.1.min(time),
+                    None => best.push((name, time)),
+                }
+                row += 1;
+            }
+        });
+    }
+    best
 }
 
 /// What one side makes of the source.
@@ -379,6 +230,9 @@ fn main() {
     }
     let given: Vec<u32> = args.iter().filter_map(|a| a.parse().ok()).collect();
     let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
+    if args.iter().any(|a| a == "--passes") {
+        return sizes.into_iter().for_each(compare_passes);
+    }
     for &n in &sizes {
         compare(n);
         compare_encoders(n);

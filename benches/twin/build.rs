@@ -2,9 +2,9 @@
 
 use super::graph::{Axis, Expr, Location, Program, Register};
 use super::instruction::{
-    Address, DynamicOffset, Instruction, Label, Link, Operand, Registers, SymbolicOffset, Transfer,
+    Address, DynamicOffset, Instruction, Label, Link, Operand, Operands, Registers, SymbolicOffset, Transfer,
 };
-use crate::Source;
+use crate::sides::Source;
 use murre_components::bir::{self, ApRow, AxisRow, InstRow, LocRow, Opcode, Payload};
 use murre_components::ids::{ExprId, LocId, RegId};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -132,12 +132,7 @@ impl Program {
         }
     }
 
-    fn instruction(
-        &self,
-        number: u32,
-        row: &InstRow,
-        #[allow(clippy::vec_box)] operands: Vec<Box<Operand>>,
-    ) -> Instruction {
+    fn instruction(&self, number: u32, row: &InstRow, operands: Operands) -> Instruction {
         let label = |axis: Rc<Axis>| Link::Label(Box::new(Label { axis, at: Cell::default() }));
         let axis = || self.axes.get(row.args.axis().index()).cloned();
         Instruction {

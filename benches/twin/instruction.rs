@@ -19,8 +19,7 @@ pub struct Instruction {
     pub args: Cell<InstArgs>,
     pub from: InstFrom,
     /// Outputs, then inputs.
-    #[allow(clippy::vec_box)] // each operand is an object of its own
-    pub operands: Vec<Box<Operand>>,
+    pub operands: Operands,
     pub registers: RefCell<Registers>,
     pub link: Link,
     /// Of a DMA.
@@ -36,6 +35,10 @@ pub struct Instruction {
     pub index: Cell<u32>,
     pub load: Cell<Option<u8>>,
 }
+
+/// Each operand is an object of its own.
+#[allow(clippy::vec_box)]
+pub type Operands = Vec<Box<Operand>>;
 
 /// Register operands.
 #[derive(Default)]

@@ -4,6 +4,8 @@ use super::graph::Program;
 
 /// A pass over a program.
 pub trait Pass {
+    /// The name of murre's pass that does the same.
+    fn name(&self) -> &'static str;
     /// Does its work.
     fn run(&self, program: &mut Program);
 }

@@ -16,6 +16,10 @@ const EVERY_ENGINE: u8 = 0b1_1111;
 pub struct ExpandAllEngine;
 
 impl Pass for ExpandAllEngine {
+    fn name(&self) -> &'static str {
+        "expand_all_engine"
+    }
+
     fn run(&self, program: &mut Program) {
         demand(program);
         let count = program.registers.len();

@@ -13,6 +13,10 @@ use std::rc::Rc;
 pub struct ExpandDynamicApInfo;
 
 impl Pass for ExpandDynamicApInfo {
+    fn name(&self) -> &'static str {
+        "expand_dynamic_ap_info"
+    }
+
     fn run(&self, program: &mut Program) {
         let (old, mut walk) = Walk::over(program);
         for instruction in old {

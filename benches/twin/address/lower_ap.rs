@@ -13,6 +13,10 @@ use std::rc::Rc;
 pub struct LowerAp;
 
 impl Pass for LowerAp {
+    fn name(&self) -> &'static str {
+        "lower_ap"
+    }
+
     fn run(&self, program: &mut Program) {
         let (old, mut walk) = Walk::over(program);
         for instruction in old {

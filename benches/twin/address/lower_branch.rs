@@ -15,6 +15,10 @@ use std::rc::Rc;
 pub struct LowerBranch;
 
 impl Pass for LowerBranch {
+    fn name(&self) -> &'static str {
+        "lower_branch"
+    }
+
     fn run(&self, program: &mut Program) {
         if program.axes.is_empty() {
             return;

@@ -10,6 +10,10 @@ use std::rc::Rc;
 pub struct RewireDynamicApRegisters;
 
 impl Pass for RewireDynamicApRegisters {
+    fn name(&self) -> &'static str {
+        "rewire_dynamic_ap_registers"
+    }
+
     fn run(&self, program: &mut Program) {
         for instruction in &program.instructions {
             let engine = instruction.engine.get();

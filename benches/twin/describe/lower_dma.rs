@@ -15,6 +15,10 @@ use std::rc::Rc;
 pub struct LowerDma;
 
 impl Pass for LowerDma {
+    fn name(&self) -> &'static str {
+        "lower_dma"
+    }
+
     fn run(&self, program: &mut Program) {
         for instruction in &program.instructions {
             let Some((to, from, transfer)) = instruction.copy() else { continue };

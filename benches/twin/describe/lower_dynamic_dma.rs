@@ -12,6 +12,10 @@ use std::rc::Rc;
 pub struct LowerDynamicDma;
 
 impl Pass for LowerDynamicDma {
+    fn name(&self) -> &'static str {
+        "lower_dynamic_dma"
+    }
+
     fn run(&self, program: &mut Program) {
         let mut inline: Vec<Rc<Instruction>> = Vec::new();
         for instruction in &program.instructions {

@@ -9,6 +9,10 @@ use murre_systems::route::dge_instruction_type::ring_depth;
 pub struct SplitLargeDmas;
 
 impl Pass for SplitLargeDmas {
+    fn name(&self) -> &'static str {
+        "split_large_dmas"
+    }
+
     fn run(&self, program: &mut Program) {
         let depth = ring_depth(DgeType::None) as usize;
         if program.blocks.iter().any(|b| b.descriptors.borrow().len() > depth) {

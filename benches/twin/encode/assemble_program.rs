@@ -10,6 +10,10 @@ use std::rc::Rc;
 pub struct AssembleProgram;
 
 impl Pass for AssembleProgram {
+    fn name(&self) -> &'static str {
+        "assemble_program"
+    }
+
     fn run(&self, program: &mut Program) {
         let mut p = murre_components::program::Program::empty("", program.options.target);
         let signature = &program.signature;

@@ -8,6 +8,10 @@ use crate::twin::pass::Pass;
 pub struct EncodeDescriptors;
 
 impl Pass for EncodeDescriptors {
+    fn name(&self) -> &'static str {
+        "encode_descriptors"
+    }
+
     fn run(&self, program: &mut Program) {
         let count = program.blocks.iter().map(|b| b.descriptors.borrow().len()).sum();
         let mut records = Vec::with_capacity(count);

@@ -17,6 +17,10 @@ use std::rc::Rc;
 pub struct EncodeRecords;
 
 impl Pass for EncodeRecords {
+    fn name(&self) -> &'static str {
+        "encode_records"
+    }
+
     fn run(&self, program: &mut Program) {
         let words = program.instructions.iter().map(|i| i.operands.len()).sum();
         let mut records = Records {

@@ -11,6 +11,10 @@ use murre_components::isa::act::TABLE_SETS;
 pub struct LayoutRecords;
 
 impl Pass for LayoutRecords {
+    fn name(&self) -> &'static str {
+        "layout_records"
+    }
+
     fn run(&self, program: &mut Program) {
         let mut lengths = [0u32; 5];
         let mut resident: Option<u8> = None;

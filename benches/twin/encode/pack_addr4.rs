@@ -11,6 +11,10 @@ use murre_systems::encode::pack_addr4::UNADDRESSED;
 pub struct PackAddr4;
 
 impl Pass for PackAddr4 {
+    fn name(&self) -> &'static str {
+        "pack_addr4"
+    }
+
     fn run(&self, program: &mut Program) {
         for operand in program.instructions.iter().flat_map(|i| &i.operands) {
             operand.word.set(word(operand));

@@ -16,6 +16,10 @@ const REMEMBERED: usize = 8;
 pub struct CoalesceMoves;
 
 impl Pass for CoalesceMoves {
+    fn name(&self) -> &'static str {
+        "coalesce_moves"
+    }
+
     fn run(&self, program: &mut Program) {
         count(program);
         let mut decisions = Decisions {

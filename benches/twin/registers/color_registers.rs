@@ -12,6 +12,10 @@ pub struct ColorRegisters;
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 impl Pass for ColorRegisters {
+    fn name(&self) -> &'static str {
+        "color_registers"
+    }
+
     fn run(&self, program: &mut Program) {
         let lives = |r: &Rc<Register>| Some((r.live.get()?, r.clone()));
         let ranges: Vec<((u32, u32), Rc<Register>)> = program.registers.iter().filter_map(lives).collect();

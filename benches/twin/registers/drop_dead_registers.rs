@@ -10,6 +10,10 @@ use std::rc::Rc;
 pub struct DropDeadRegisters;
 
 impl Pass for DropDeadRegisters {
+    fn name(&self) -> &'static str {
+        "drop_dead_registers"
+    }
+
     fn run(&self, program: &mut Program) {
         let mut work: Vec<Rc<Register>> = Vec::new();
         for instruction in program.instructions.iter().filter(|i| !is_pure(i)) {

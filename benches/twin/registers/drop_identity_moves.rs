@@ -8,6 +8,10 @@ use murre_components::bir::Opcode;
 pub struct DropIdentityMoves;
 
 impl Pass for DropIdentityMoves {
+    fn name(&self) -> &'static str {
+        "drop_identity_moves"
+    }
+
     fn run(&self, program: &mut Program) {
         program.instructions.retain(|i| {
             let registers = i.registers.borrow();

@@ -9,6 +9,10 @@ use murre_systems::place::loop_hull::LoopHulls;
 pub struct RegLiveness;
 
 impl Pass for RegLiveness {
+    fn name(&self) -> &'static str {
+        "reg_liveness"
+    }
+
     fn run(&self, program: &mut Program) {
         let mut hulls = LoopHulls::new(program.registers.len());
         for (position, instruction) in (0..).zip(&program.instructions) {

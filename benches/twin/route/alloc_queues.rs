@@ -14,6 +14,10 @@ use std::rc::Rc;
 pub struct AllocQueues;
 
 impl Pass for AllocQueues {
+    fn name(&self) -> &'static str {
+        "alloc_queues"
+    }
+
     fn run(&self, program: &mut Program) {
         for instruction in &program.instructions {
             let Some((to, from, transfer)) = instruction.copy() else { continue };

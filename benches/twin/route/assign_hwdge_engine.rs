@@ -10,6 +10,10 @@ use murre_systems::route::assign_hwdge_engine::{HwdgeTurn, hwdge_engine, valid_e
 pub struct AssignHwdgeEngine;
 
 impl Pass for AssignHwdgeEngine {
+    fn name(&self) -> &'static str {
+        "assign_hwdge_engine"
+    }
+
     fn run(&self, program: &mut Program) {
         let arch = program.options.target.arch();
         let mut turn = HwdgeTurn::default();

@@ -11,6 +11,10 @@ use murre_systems::route::EngineReason;
 pub struct AssignTriggerEngine;
 
 impl Pass for AssignTriggerEngine {
+    fn name(&self) -> &'static str {
+        "assign_trigger_engine"
+    }
+
     fn run(&self, program: &mut Program) {
         let (mut block, mut depth) = (0u32, 0u32);
         // Engines with hardware-generated copies, a bit each.

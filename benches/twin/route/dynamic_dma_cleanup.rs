@@ -14,6 +14,10 @@ use murre_systems::{CompileOptions, DgeLevels};
 pub struct DynamicDmaCleanup;
 
 impl Pass for DynamicDmaCleanup {
+    fn name(&self) -> &'static str {
+        "dynamic_dma_cleanup"
+    }
+
     fn run(&self, program: &mut Program) {
         let options = &program.options;
         for instruction in &program.instructions {

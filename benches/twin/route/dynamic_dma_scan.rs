@@ -14,6 +14,10 @@ use murre_systems::{CompileOptions, DgeLevels};
 pub struct DynamicDmaScan;
 
 impl Pass for DynamicDmaScan {
+    fn name(&self) -> &'static str {
+        "dynamic_dma_scan"
+    }
+
     fn run(&self, program: &mut Program) {
         let options = &program.options;
         for instruction in &program.instructions {

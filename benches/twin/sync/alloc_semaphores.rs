@@ -19,6 +19,10 @@ fn semaphore(channel: usize) -> u8 {
 }
 
 impl Pass for AllocSemaphores {
+    fn name(&self) -> &'static str {
+        "alloc_semaphores"
+    }
+
     fn run(&self, program: &mut Program) {
         let channels = ENGINES + program.queues.len();
         if channels > (SEMAPHORES - RESERVED_SEMAPHORES) as usize {

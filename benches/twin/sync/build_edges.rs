@@ -23,6 +23,10 @@ impl Location {
 }
 
 impl Pass for BuildEdges {
+    fn name(&self) -> &'static str {
+        "build_edges"
+    }
+
     fn run(&self, program: &mut Program) {
         let channels = ENGINES + program.queues.len();
         let mut known = vec![0u32; ENGINES * channels];

@@ -12,6 +12,10 @@ use murre_components::ids::{HloId, InstId};
 pub struct LowerControl;
 
 impl Pass for LowerControl {
+    fn name(&self) -> &'static str {
+        "lower_control"
+    }
+
     fn run(&self, program: &mut Program) {
         let (old, mut walk) = Walk::over(program);
         let (mut starts, mut loops) = (vec![0u32], Vec::<(u32, u32)>::new());
