@@ -1,17 +1,15 @@
 //! The back end as it is usually written: an object graph. Instructions are boxed and counted, operands point to
-//! locations, registers to the instructions that define them, branches to labels, waits to producers; run-time offsets
+//! locations and registers, registers to the instructions that write and read them, branches to labels; run-time offsets
 //! are trees of expressions; passes are objects that a manager calls one after the other. It is meant to be good code of
-//! its kind: pointers instead of look-ups, what belongs to a thing inside it, lists kept up to date instead of recomputed,
-//! nothing slower than the style asks for.
+//! its kind: pointers instead of look-ups, what belongs to a thing inside it, use lists kept up to date instead of
+//! recomputed, nothing slower than the style asks for.
 //!
-//! In: a placed program in rows ([`Program::new`]). Out: the [`Encoded`] program. [`back_end`] has a twin of every pass of the stages
-//! `address` to `encode` except the checks, one file each, named like its original, with the same steps and the same
-//! result. Operations that synthetic programs do not contain are refused: loops of other kinds than counted ones, sums of
-//! quotients, vectors of offsets, 64-bit offsets, copies of several records, compute operations other than those of
-//! `systems::synth`. What both sides call are leaves: `isa::encode`, the geometry of a copy (`copy_shape`), the route
-//! predicate, and the intervals of loops (`LoopHulls`).
-//!
-//! [`Encoded`]: murre_components::program::Program
+//! In: a placed program in rows ([`Program::new`]). Out: its records, words and tables ([`Program::encoded`]).
+//! [`back_end`] has a twin of every pass of the stages `address` to `encode` except the checks, one file each, named
+//! like its original, with the same steps and the same result. What synthetic programs do not contain is refused: loops
+//! that are not counted, sums of quotients, vectors of offsets, 64-bit offsets, copies of several records, compute
+//! operations other than those of `systems::synth`, and more registers than there are. What both sides call are leaves:
+//! `isa::encode`, the geometry of a copy (`copy_shape`), the route predicate, the intervals of loops (`LoopHulls`).
 
 mod address;
 mod build;
