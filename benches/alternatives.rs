@@ -54,36 +54,41 @@ fn phase_end() {
     black_box(());
 }
 
-/// Nanoseconds of building, running and dropping: the best of some runs each.
-fn nanoseconds<S: Side>(runs: u32, new: impl Fn() -> S) -> [f64; 3] {
-    let mut best = [f64::MAX; 3];
-    for _ in 0..runs {
-        let mut side = new();
-        let begin = Instant::now();
-        phase_build(&mut side);
-        let built = Instant::now();
-        phase_passes(&mut side);
-        let ran = Instant::now();
-        drop(black_box(phase_take(&mut side)));
-        let taken = Instant::now();
-        phase_drop(side);
-        let times = [built - begin, ran - built, taken.elapsed()];
-        for (best, time) in best.iter_mut().zip(times) {
-            *best = best.min(time.as_nanos() as f64);
-        }
-    }
-    best
+/// Nanoseconds of building, running and dropping a side.
+fn nanoseconds(mut side: impl Side) -> [f64; 3] {
+    let begin = Instant::now();
+    phase_build(&mut side);
+    let built = Instant::now();
+    phase_passes(&mut side);
+    let ran = Instant::now();
+    drop(black_box(phase_take(&mut side)));
+    let taken = Instant::now();
+    phase_drop(side);
+    [built - begin, ran - built, taken.elapsed()].map(|time| time.as_nanos() as f64)
 }
 
-/// Best of some runs, nanoseconds.
-fn best(runs: u32, mut timed: impl FnMut()) -> f64 {
-    let mut best = f64::MAX;
-    for _ in 0..runs {
-        let begin = Instant::now();
-        timed();
-        best = best.min(begin.elapsed().as_nanos() as f64);
-    }
-    best
+/// Nanoseconds of each pass of a side, by name.
+fn nanoseconds_of_passes(mut side: impl Side) -> Vec<(&'static str, f64)> {
+    let mut times = Vec::new();
+    side.build();
+    let mut begin = None;
+    side.step(|name| {
+        if let Some(begin) = begin.map(|b: Instant| b.elapsed()) {
+            times.push((name, begin.as_nanos() as f64));
+        }
+        begin = Some(Instant::now());
+    });
+    times
+}
+
+/// The smaller of two times each.
+fn least<'a>(best: impl Iterator<Item = &'a mut f64>, times: impl Iterator<Item = f64>) {
+    best.zip(times).for_each(|(best, time)| *best = best.min(time));
+}
+
+/// How often. The sides take turns, so that a busy machine is busy for both.
+fn turns(n: u32) -> std::ops::Range<u32> {
+    0..(400_000 / n).clamp(3, 9)
 }
 
 /// Times of the chain at one size, and the proof that the programs are equal.
@@ -93,46 +98,31 @@ fn compare(n: u32) {
     assert!(ours.is_some(), "murre refuses a synthetic program");
     assert!(ours == program(Graph::new(&source)), "the twin's program differs");
     drop(ours);
-    let runs = (400_000 / n).clamp(3, 9);
-    let ours = nanoseconds(runs, || Tables::new(&source));
-    let theirs = nanoseconds(runs, || Graph::new(&source));
+    let (mut ours, mut theirs) = ([f64::MAX; 3], [f64::MAX; 3]);
+    for _ in turns(n) {
+        least(ours.iter_mut(), nanoseconds(Tables::new(&source)).into_iter());
+        least(theirs.iter_mut(), nanoseconds(Graph::new(&source)).into_iter());
+    }
     table(n, "(a) ns an instruction", source.order.len(), ours, theirs);
 }
 
 /// Times of each pass of both sides.
 fn compare_passes(n: u32) {
     let source = source(n);
-    let runs = (400_000 / n).clamp(3, 9);
-    let ours = nanoseconds_of_passes(runs, || Tables::new(&source));
-    let theirs = nanoseconds_of_passes(runs, || Graph::new(&source));
+    let mut ours = nanoseconds_of_passes(Tables::new(&source));
+    let mut theirs = nanoseconds_of_passes(Graph::new(&source));
+    for _ in turns(n).skip(1) {
+        let again = nanoseconds_of_passes(Tables::new(&source));
+        least(ours.iter_mut().map(|p| &mut p.1), again.into_iter().map(|p| p.1));
+        let again = nanoseconds_of_passes(Graph::new(&source));
+        least(theirs.iter_mut().map(|p| &mut p.1), again.into_iter().map(|p| p.1));
+    }
     println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(a) passes, ns an instruction", "murre", "graph", "ratio");
     let per = |ns: f64| ns / source.order.len() as f64;
     for (name, ours) in ours {
         let twin = theirs.iter().find(|t| t.0 == name).map_or(f64::NAN, |t| t.1);
         line(name, per(ours), per(twin));
     }
-}
-
-/// Nanoseconds of each pass: the best of some runs each.
-fn nanoseconds_of_passes<S: Side>(runs: u32, new: impl Fn() -> S) -> Vec<(&'static str, f64)> {
-    let mut best: Vec<(&'static str, f64)> = Vec::new();
-    for _ in 0..runs {
-        let mut side = new();
-        side.build();
-        let (mut begin, mut row) = (None, 0);
-        side.step(|name| {
-            let now = Instant::now();
-            if let Some(begin) = begin.replace(now) {
-                let time = (now - begin).as_nanos() as f64;
-                match best.get_mut(row) {
-                    Some(pass) => pass.1 = pass.1.min(time),
-                    None => best.push((name, time)),
-                }
-                row += 1;
-            }
-        });
-    }
-    best
 }
 
 /// What one side makes of the source.
@@ -167,7 +157,6 @@ fn finished(n: u32) -> World {
 
 /// Times of the encoders at one size.
 fn compare_encoders(n: u32) {
-    let runs = (400_000 / n).clamp(3, 9);
     let mut world = finished(n);
     let encoders = ["pack_addr4", "encode_descriptors"];
     let mut encoders = schedule(chain().filter(|(_, p)| encoders.contains(&p.name)), &mut world);
@@ -176,8 +165,15 @@ fn compare_encoders(n: u32) {
     let plain = columns.encode();
     assert!(plain == soa::result_of(&mut world), "the plain loop's result differs");
     let length = world.resource::<Order>().0.len() as f64;
-    let ours = best(runs, || encoders.run(&mut world)) / length;
-    let theirs = best(runs, || drop(black_box(columns.encode()))) / length;
+    let (mut ours, mut theirs) = (f64::MAX, f64::MAX);
+    for _ in turns(n) {
+        let begin = Instant::now();
+        encoders.run(&mut world);
+        let turn = Instant::now();
+        drop(black_box(columns.encode()));
+        ours = ours.min((turn - begin).as_nanos() as f64 / length);
+        theirs = theirs.min(turn.elapsed().as_nanos() as f64 / length);
+    }
     println!("{n:>9} {:<34} {:>10} {:>10} {:>7}", "(b) ns an instruction", "murre", "vectors", "ratio");
     line("words and descriptors", ours, theirs);
 }
