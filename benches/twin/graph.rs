@@ -1,166 +1,214 @@
-//! The objects. In: rows of a program as murre's address stage leaves them. Out: the same program as a graph.
+//! The objects, instructions apart: registers, locations, expressions, axes, queues, blocks of descriptors, the program.
 
-use crate::Source;
-use murre_components::bir::{ApKind, DescRow, Opcode, Space};
-use murre_components::dtype::DType;
+use super::instruction::Instruction;
+use murre_components::bir::*;
 use murre_components::engine::EngineId;
-use murre_components::ids::LocId;
-use murre_components::program::Record;
-use murre_systems::sync::channel;
-use std::cell::{Cell, RefCell};
+use murre_components::isa::Name;
+use murre_components::program::{self, Record};
+use murre_systems::CompileOptions;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
-/// A register. Passes find its definitions through it.
+/// A register.
 pub struct Register {
     pub number: u32,
     pub engine: EngineId,
     pub width: u8,
+    pub role: RegRole,
+    pub from: RegFrom,
+    pub bounds: RegBounds,
     pub colour: Cell<Option<u8>>,
     pub live: Cell<Option<(u32, u32)>>,
-    pub needed: Cell<bool>,
-    /// A range whose lanes went to another register at its end.
-    pub given: Cell<bool>,
+    /// Instructions that write it, and that read it; some may be gone.
     pub definitions: RefCell<Vec<Weak<Instruction>>>,
+    pub uses: RefCell<Vec<Weak<Instruction>>>,
+    /// Its copies on the streams, of one on engine ALL.
+    pub copies: Option<Box<Copies>>,
+    /// An instruction that stays reads it.
+    pub needed: Cell<bool>,
+    /// Its lanes went to another register at the end of its range.
+    pub given: Cell<bool>,
+    pub accesses: Cell<Accesses>,
+    /// Another register has taken its place.
+    pub replaced: Cell<bool>,
+}
+
+/// What a register on engine ALL has on each stream.
+#[derive(Default)]
+pub struct Copies {
+    /// Streams that need it, a bit each.
+    pub demand: Cell<u8>,
+    pub registers: [OnceCell<Rc<Register>>; 5],
+}
+
+/// Accesses of a register; positions count from 1.
+#[derive(Clone, Copy, Default)]
+pub struct Accesses {
+    /// Writes, at most 255.
+    pub writes: u8,
+    /// The last access in the program, the last one so far, the last write so far.
+    pub last: u32,
+    pub seen: u32,
+    pub written: u32,
 }
 
 /// A place in memory.
 pub struct Location {
-    pub space: Space,
-    pub part_bytes: u64,
-    pub address: Option<u32>,
+    pub head: LocHead,
+    pub place: LocPlace,
+    pub from: LocFrom,
+    /// Block and engine of the last writer.
+    pub last_engine: Cell<Option<(u32, EngineId)>>,
     /// Channel and position of the last writer, and of the last reader of each channel.
     pub writer: Cell<Option<(u32, u32)>>,
     pub readers: RefCell<Vec<(u32, u32)>>,
     pub touched: Cell<bool>,
     /// Locations whose bytes it takes over.
-    pub before: RefCell<Vec<Rc<Location>>>,
+    pub before: RefCell<Vec<Weak<Location>>>,
 }
 
-/// An access of an instruction.
-pub struct Operand {
-    pub location: Option<Rc<Location>>,
-    pub offset: u32,
-    pub dtype: DType,
-    pub kind: ApKind,
-    pub address: Option<Rc<Register>>,
-    pub word: Cell<u32>,
+/// An expression of an address or a bound.
+pub enum Expr {
+    Axis(Rc<Axis>),
+    Register(Rc<Register>),
+    /// A sum of indices and a constant.
+    Affine {
+        terms: Vec<(Rc<Expr>, i64)>,
+        c: i64,
+    },
+}
+
+impl Expr {
+    /// The register of an index on an engine; a register that is rewired is there already.
+    pub fn index_register(&self, engine: EngineId) -> Option<&Rc<Register>> {
+        match self {
+            Expr::Register(r) => Some(r),
+            Expr::Axis(axis) => axis.iv.copy(engine),
+            Expr::Affine { .. } => None,
+        }
+    }
+
+    /// The constant of a sum.
+    pub fn constant(&self) -> i64 {
+        if let Expr::Affine { c, .. } = self { *c } else { 0 }
+    }
+}
+
+/// A counted loop.
+pub struct Axis {
+    pub unsigned: bool,
+    pub max_trip: u64,
+    pub lb: Rc<Expr>,
+    pub ub: Rc<Expr>,
+    pub step: Rc<Expr>,
+    pub iv: Rc<Register>,
+    pub limit: OnceCell<Rc<Register>>,
+    pub begin: RefCell<Weak<Instruction>>,
+    pub end: RefCell<Weak<Instruction>>,
+}
+
+/// A DMA queue.
+pub struct Queue {
     pub number: u32,
-    pub output: bool,
+    pub engine: EngineId,
+    pub kind: QueueKind,
+    pub name: Name<32>,
+    pub semaphore: Cell<u8>,
 }
 
-/// An instruction.
-pub struct Instruction {
+/// A block of descriptors behind a trigger.
+pub struct Block {
     pub number: u32,
-    pub op: Opcode,
-    #[allow(clippy::vec_box)] // an object graph: each operand is an object of its own
-    pub operands: Vec<Box<Operand>>,
-    pub sources: [Option<Rc<Register>>; 2],
-    pub destination: Option<Rc<Register>>,
-    /// Issuing engine and channel.
-    pub channel: Option<(usize, usize)>,
-    /// Channels and positions that it waits for.
-    pub waits: RefCell<Vec<(u32, u32)>>,
-    pub awaited: Cell<bool>,
+    pub queue: Rc<Queue>,
+    pub descriptors: RefCell<Vec<DescRow>>,
 }
 
-/// A descriptor and its record.
-pub struct Descriptor {
-    pub row: DescRow,
-    pub record: Cell<Record>,
+/// The records.
+#[derive(Default)]
+pub struct Records {
+    pub streams: [Vec<Record>; 5],
+    pub from: [Vec<murre_components::ids::HloId>; 5],
+    pub addr4: Vec<u32>,
+    pub sites: Vec<program::WordSite>,
+    pub descriptors: Vec<Record>,
 }
 
 /// A program.
 #[derive(Default)]
 pub struct Program {
+    pub options: CompileOptions,
+    pub signature: Signature,
     pub instructions: Vec<Rc<Instruction>>,
     pub registers: Vec<Rc<Register>>,
-    #[allow(clippy::vec_box)] // likewise
-    pub descriptors: Vec<Box<Descriptor>>,
-    /// First position of each block.
-    pub blocks: Vec<u32>,
-    pub queues: usize,
+    pub locations: Vec<Rc<Location>>,
+    pub axes: Vec<Rc<Axis>>,
+    pub queues: Vec<Rc<Queue>>,
+    pub blocks: Vec<Rc<Block>>,
+    /// First position of each stretch between fences, and first and last position of each loop.
+    pub starts: Vec<u32>,
+    pub loops: Vec<(u32, u32)>,
+    /// Number of the next instruction.
+    pub next: u32,
+    /// Length of each stream in records.
+    pub lengths: [u32; 5],
+    pub records: Records,
+    pub encoded: Option<program::Program>,
+    /// What was refused.
+    pub faults: Vec<String>,
+}
+
+impl Register {
+    /// The copy on an engine of a register on engine ALL.
+    pub fn copy(&self, engine: EngineId) -> Option<&Rc<Register>> {
+        self.copies.as_ref()?.registers[engine.stream()?].get()
+    }
+
+    /// Puts another register in its place, in all instructions.
+    pub fn replace_by(&self, other: &Rc<Register>) {
+        self.replaced.set(true);
+        let (definitions, uses) = (self.definitions.take(), self.uses.take());
+        for instruction in definitions.iter().chain(&uses).filter_map(Weak::upgrade) {
+            instruction.replace(self, other);
+        }
+        other.definitions.borrow_mut().extend(definitions);
+        other.uses.borrow_mut().extend(uses);
+    }
+
+    /// Notes accesses.
+    pub fn note(&self, change: impl FnOnce(&mut Accesses)) {
+        let mut a = self.accesses.get();
+        change(&mut a);
+        self.accesses.set(a);
+    }
 }
 
 impl Program {
-    /// The graph of a program in rows.
-    pub fn new(source: &Source) -> Program {
-        let registers: Vec<Rc<Register>> = source
-            .regs
-            .iter()
-            .enumerate()
-            .map(|(number, row)| {
-                Rc::new(Register {
-                    number: number as u32,
-                    engine: row.head.engine,
-                    width: row.head.width,
-                    colour: Cell::new((row.head.colour < 64).then_some(row.head.colour)),
-                    live: Cell::new(None),
-                    needed: Cell::new(false),
-                    given: Cell::new(false),
-                    definitions: RefCell::default(),
-                })
-            })
-            .collect();
-        let locations: Vec<Rc<Location>> = source
-            .locs
-            .iter()
-            .map(|row| {
-                let address = (row.place.address != u32::MAX).then_some(row.place.address);
-                Rc::new(Location {
-                    space: row.head.space,
-                    part_bytes: row.head.part_bytes(),
-                    address,
-                    writer: Cell::new(None),
-                    readers: RefCell::default(),
-                    touched: Cell::new(false),
-                    before: RefCell::default(),
-                })
-            })
-            .collect();
-        for (number, location) in locations.iter().enumerate() {
-            let before = source.reuse.of(LocId(number as u32)).iter();
-            location.before.borrow_mut().extend(before.map(|l| locations[l.index()].clone()));
-        }
-        let mut instructions = Vec::with_capacity(source.order.len());
-        for id in &source.order {
-            let row = &source.insts[id.index()];
-            let register = |r: murre_components::ids::RegId| registers.get(r.index()).cloned();
-            let operands = row.operands.range().map(|k| {
-                let ap = &source.aps[k];
-                Box::new(Operand {
-                    location: locations.get(ap.head.loc.index()).cloned(),
-                    offset: ap.head.offset,
-                    dtype: ap.head.dtype,
-                    kind: ap.head.kind,
-                    address: register(ap.dynamic.address),
-                    word: Cell::new(0),
-                    number: k as u32,
-                    output: ap.head.output == 1,
-                })
-            });
-            let instruction = Rc::new(Instruction {
-                number: id.0,
-                op: row.head.op,
-                operands: operands.collect(),
-                sources: [register(row.regs.src0), register(row.regs.src1)],
-                destination: register(row.regs.dst),
-                channel: channel(row.head, row.dma),
-                waits: RefCell::default(),
-                awaited: Cell::new(false),
-            });
-            if let Some(destination) = &instruction.destination {
-                destination.definitions.borrow_mut().push(Rc::downgrade(&instruction));
-            }
-            instructions.push(instruction);
-        }
-        let descriptors =
-            source.descs.iter().map(|row| Box::new(Descriptor { row: *row, record: Cell::new([0; 64]) }));
-        Program {
-            instructions,
-            registers,
-            descriptors: descriptors.collect(),
-            blocks: source.blocks.starts.clone(),
-            queues: source.queues.len(),
-        }
+    /// A new register, like `row`.
+    pub fn register(&mut self, row: RegRow) -> Rc<Register> {
+        let register = Rc::new(Register {
+            number: self.registers.len() as u32,
+            engine: row.head.engine,
+            width: row.head.width,
+            role: row.head.role,
+            from: row.from,
+            bounds: row.bounds,
+            colour: Cell::new((row.head.colour < 64).then_some(row.head.colour)),
+            live: Cell::new(None),
+            definitions: RefCell::default(),
+            uses: RefCell::default(),
+            copies: (row.head.engine == EngineId::All).then(Box::default),
+            needed: Cell::new(false),
+            given: Cell::new(false),
+            accesses: Cell::default(),
+            replaced: Cell::new(false),
+        });
+        self.registers.push(register.clone());
+        register
+    }
+
+    /// A number for a new instruction.
+    pub fn number(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
     }
 }

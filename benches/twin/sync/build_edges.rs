@@ -1,11 +1,10 @@
-//! Dependences between instructions, and the records of descriptors.
+//! Finds what each instruction has to wait for.
 
-use super::graph::{Location, Program};
-use super::passes::Pass;
-use crate::soa::record;
+use crate::twin::graph::{Location, Program};
+use crate::twin::pass::Pass;
 use murre_systems::sync::ENGINES;
 
-/// What each instruction has to wait for.
+/// The pass.
 pub struct BuildEdges;
 
 impl Location {
@@ -24,20 +23,26 @@ impl Location {
 }
 
 impl Pass for BuildEdges {
+    fn name(&self) -> &'static str {
+        "build_edges"
+    }
+
     fn run(&self, program: &mut Program) {
-        let channels = ENGINES + program.queues;
+        let channels = ENGINES + program.queues.len();
         let mut known = vec![0u32; ENGINES * channels];
-        let mut starts = program.blocks.iter().copied().peekable();
+        let mut starts = program.starts.iter().copied().peekable();
         let mut block_start = 0;
-        for (position, instruction) in program.instructions.iter().enumerate() {
-            let position = position as u32;
+        for (position, instruction) in (0u32..).zip(&program.instructions) {
             while let Some(start) = starts.next_if(|s| *s <= position) {
                 block_start = start;
             }
             if instruction.operands.is_empty() {
                 continue;
             }
-            let Some((engine, own)) = instruction.channel else { continue };
+            let Some((engine, own)) = instruction.channel() else {
+                program.faults.push("an access without an engine or a queue".into());
+                continue;
+            };
             let mut waits = instruction.waits.borrow_mut();
             let mut need = |(c, p): (u32, u32)| {
                 let channel = c as usize;
@@ -54,10 +59,10 @@ impl Pass for BuildEdges {
                 }
             };
             for operand in &instruction.operands {
-                let Some(location) = &operand.location else { continue };
+                let location = &operand.location;
                 if !location.touched.replace(true) {
                     let before = location.before.borrow();
-                    for earlier in before.iter() {
+                    for earlier in before.iter().filter_map(|l| l.upgrade()) {
                         earlier.writer.get().into_iter().for_each(&mut need);
                         earlier.readers.borrow().iter().rev().copied().for_each(&mut need);
                     }
@@ -76,23 +81,11 @@ impl Pass for BuildEdges {
                 known[engine * channels + c as usize] = p + 1;
             }
             for operand in instruction.operands.iter().filter(|o| !o.output) {
-                operand.location.iter().for_each(|l| l.read(own as u32, position));
+                operand.location.read(own as u32, position);
             }
             for operand in instruction.operands.iter().filter(|o| o.output) {
-                operand.location.iter().for_each(|l| l.write(own as u32, position));
+                operand.location.write(own as u32, position);
             }
-        }
-    }
-}
-
-/// A record of each descriptor.
-pub struct EncodeDescriptors;
-
-impl Pass for EncodeDescriptors {
-    fn run(&self, program: &mut Program) {
-        for descriptor in &program.descriptors {
-            let row = &descriptor.row;
-            descriptor.record.set(record(&row.head, &row.src.0, &row.dst.0).unwrap_or([0; 64]));
         }
     }
 }
