@@ -8,6 +8,7 @@
 //!                           41v1 7v2 88v0 3v1    with a seed
 //! ```
 
+use crate::staging::Recycled;
 use crate::synth::Lcg;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -56,6 +57,7 @@ pub fn disturb(world: &mut World, seed: u64) {
     for id in ids.iter().skip(ids.len() / 3) {
         world.despawn(*id);
     }
+    world.insert_resource(Recycled);
 }
 
 /// A batch size: now and then one row, now and then more than there are.

@@ -13,7 +13,7 @@ use crate::chaos::disturb;
 use crate::options::{CompileOptions, ExecutorChoice};
 use crate::order::PassOrder;
 use crate::pass::{Pass, PassSet, Stage, install, passes};
-use crate::staging::Counts;
+use crate::staging::{Counts, Recycled};
 use crate::watch::Watch;
 use bevy_ecs::component::ComponentId;
 use bevy_ecs::prelude::*;
@@ -89,6 +89,7 @@ impl Compiler {
         }
         // Else the world keeps a note of every component that was ever removed.
         self.world.clear_trackers();
+        self.world.insert_resource(Recycled);
     }
 
     /// What every pass may count on.

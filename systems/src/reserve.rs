@@ -46,6 +46,7 @@ pub(crate) fn reserve_resources(world: &mut World) {
         crate::describe::split_large_dmas::BlockRoots,
         crate::describe::lower_dynamic_dma::TableEntries,
         crate::sync::Edges,
+        crate::staging::Recycled,
         Program,
     );
 }
