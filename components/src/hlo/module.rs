@@ -3,7 +3,7 @@
 //! texts are interned: equal ones have one id. Reading a row goes through [`HloInst`], a view.
 
 use super::attrs::{Attrs, Literal};
-use super::op::HloOp;
+use super::op::{HloOp, OpSet};
 use super::shape::Shape;
 use super::source::{SourceLoc, StackFrames};
 use super::texts::Texts;
@@ -161,6 +161,7 @@ pub struct HloModule {
     attrs: Vec<Attrs>,
     attr_index: HashTable<u32>,
     texts: Texts,
+    ops: OpSet,
 }
 
 /// Tables of a module are full: they hold at most 2^32 entries.
@@ -228,6 +229,12 @@ impl HloModule {
         self.ids().map(|id| self.inst(id))
     }
 
+    /// The operations that instructions have or had: what is not among them is not in the module.
+    #[inline]
+    pub fn ops(&self) -> OpSet {
+        self.ops
+    }
+
     /// The instruction `id`.
     #[inline]
     pub fn inst(&self, id: HloId) -> HloInst<'_> {
@@ -254,6 +261,7 @@ impl HloModule {
     /// Adds an instruction.
     pub fn push(&mut self, draft: Draft<'_>) -> HloId {
         let id = HloId(next(&self.rows));
+        self.ops = self.ops.with(draft.op);
         self.operands.extend_from_slice(draft.operands);
         self.names.push_str(draft.name);
         let has_rare = !draft.called.is_empty() || !draft.kept.is_empty() || draft.metadata.is_some();
@@ -281,10 +289,12 @@ impl HloModule {
     }
 
     /// Place of the instruction's entry in the table of rare facts.
+    #[inline]
     fn rare(&self, id: HloId) -> Option<usize> {
-        if !self.rows[id.index()].has_rare {
-            return None;
-        }
+        if self.rows[id.index()].has_rare { self.rare_place(id) } else { None }
+    }
+
+    fn rare_place(&self, id: HloId) -> Option<usize> {
         // Most look-ups are for the newest instruction, or for all in order.
         match self.rare.last() {
             Some(last) if last.id == id => Some(self.rare.len() - 1),
@@ -292,6 +302,7 @@ impl HloModule {
         }
     }
 
+    #[inline]
     fn rare_range(&self, id: HloId, end: impl Fn(&Rare) -> u32) -> core::ops::Range<usize> {
         match self.rare(id) {
             None => 0..0,
@@ -359,6 +370,12 @@ impl HloModule {
             return Ok(numbered.into_iter().map(|(_, id)| id).collect());
         }
         Err(numbered.into_iter().map(|(n, _)| n).collect())
+    }
+
+    /// Whether `id` has this name.
+    #[inline]
+    pub fn is_named(&self, id: HloId, name: &str) -> bool {
+        self.names.as_bytes()[self.range(id, |r| r.name_end)] == *name.as_bytes()
     }
 
     /// The shape of `id`.
@@ -522,6 +539,7 @@ impl<'m> HloInst<'m> {
     }
 
     /// The ids of [`Self::kept`].
+    #[inline]
     pub fn kept_ids(self) -> &'m [(TextId, TextId)] {
         &self.module.kept[self.module.rare_range(self.id, |r| r.kept_end)]
     }

@@ -5,13 +5,16 @@ use super::rebuild::Rebuild;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{
     ArrayShape, Attrs, Computation, Direction, DotDims, Draft, HloInst, HloModule, HloOp, HloRange, Literal,
-    Shape,
+    OpSet, Shape,
 };
 use murre_components::ids::{CompId, HloId, TextId};
 use std::sync::Arc;
 
 /// What an expansion pass knows.
 pub trait Expander {
+    /// The operations of its family: others are not looked at.
+    fn family(&self) -> OpSet;
+
     /// Whether this instruction is one of its family and has to go.
     fn wants(&self, inst: HloInst<'_>) -> bool;
 
@@ -24,7 +27,8 @@ pub trait Expander {
 
 /// Rewrites a module by an expander; `None` when there is nothing to do.
 pub fn expand_all(old: &HloModule, expander: &mut dyn Expander) -> Option<HloModule> {
-    if !old.insts().any(|i| expander.wants(i)) {
+    let family = expander.family();
+    if !old.ops().meets(family) || !old.insts().any(|i| family.contains(i.op) && expander.wants(i)) {
         return None;
     }
     let mut out = Rebuild::new(old);
@@ -32,13 +36,13 @@ pub fn expand_all(old: &HloModule, expander: &mut dyn Expander) -> Option<HloMod
     for (index, comp) in old.computations.iter().enumerate() {
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
-            if expander.wants(inst) {
+            if family.contains(inst.op) && expander.wants(inst) {
                 expander.prepare(old, inst, &mut out);
             }
         }
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
-            if expander.wants(inst) {
+            if family.contains(inst.op) && expander.wants(inst) {
                 operands.clear();
                 operands.extend(inst.operands().iter().map(|o| out.moved[o.index()]));
                 let mut build = Build::new(&mut out, inst);
