@@ -21,12 +21,18 @@ pub(crate) struct Names {
     first: u32,
 }
 
-/// Up to eight bytes as a number.
+/// At most eight bytes of a part as a number: its first ones, or its last ones.
 #[inline]
-fn load(part: &[u8]) -> u64 {
-    match part.first_chunk::<8>() {
-        Some(eight) => u64::from_le_bytes(*eight),
-        None => part.iter().fold(0, |n, b| n << 8 | u64::from(*b)),
+fn load(part: &[u8], last: bool) -> u64 {
+    let eight = if last { part.last_chunk::<8>() } else { part.first_chunk::<8>() };
+    if let Some(eight) = eight {
+        return u64::from_le_bytes(*eight);
+    }
+    match (part.first_chunk::<4>(), part.last_chunk::<4>()) {
+        (Some(head), Some(tail)) => {
+            u64::from(u32::from_le_bytes(*head)) | u64::from(u32::from_le_bytes(*tail)) << 32
+        }
+        _ => part.iter().fold(0, |n, b| n << 8 | u64::from(*b)),
     }
 }
 
@@ -35,18 +41,27 @@ fn load(part: &[u8]) -> u64 {
 fn place(name: &str) -> usize {
     let bytes = name.as_bytes();
     // The last run of digits is the number; what stands around it is the word.
-    let end = bytes.iter().rposition(u8::is_ascii_digit).map_or(0, |at| at + 1);
-    let (mut number, mut start, mut unit) = (0usize, end, 1usize);
-    while start > 0 && end - start < 9 && bytes[start - 1].is_ascii_digit() {
-        start -= 1;
-        number += usize::from(bytes[start] - b'0') * unit;
+    let mut head = bytes;
+    while let [before @ .., last] = head
+        && !last.is_ascii_digit()
+    {
+        head = before;
+    }
+    let tail = &bytes[head.len()..];
+    let (mut number, mut unit) = (0usize, 1usize);
+    while let [before @ .., digit @ b'0'..=b'9'] = head
+        && unit < 1_000_000_000
+    {
+        (head, number) = (before, number + usize::from(digit - b'0') * unit);
         unit *= 10;
     }
-    let (head, tail) = (&bytes[..start], &bytes[end..]);
-    let near = load(&head[head.len().saturating_sub(8)..]) ^ load(&tail[..tail.len().min(8)]).rotate_left(24);
-    let mixed = near.wrapping_mul(0x9e37_79b9_7f4a_7c15)
-        ^ load(&head[..head.len().min(8)])
-        ^ (head.len() as u64) << 40;
+    let mut mixed = load(head, true).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (head.len() as u64) << 40;
+    if head.len() > 8 {
+        mixed ^= load(head, false);
+    }
+    if !tail.is_empty() {
+        mixed ^= load(tail, false).rotate_left(24);
+    }
     ((mixed.wrapping_mul(0xd6e8_feb8_6659_fd93) >> 32) as usize).wrapping_add(2 * number)
 }
 
@@ -69,7 +84,7 @@ impl Names {
         let mask = self.slots.len() - 1;
         let here = |at: usize| {
             let id = self.slots[at];
-            id == 0 || module.inst(HloId(id - 1)).name() == name
+            id == 0 || module.is_named(HloId(id - 1), name)
         };
         let first = place(name) & mask;
         // Numbers are two slots apart, so that the words of a computation do not stand in each other's way.
