@@ -25,8 +25,6 @@ struct Row {
     line: u32,
     column: u16,
     op: HloOp,
-    /// Whether there is a [`Rare`] for it.
-    has_rare: bool,
 }
 
 const _: () = assert!(size_of::<Row>() == 24);
@@ -34,10 +32,24 @@ const _: () = assert!(size_of::<Row>() == 24);
 /// What few instructions have. The rows of this table follow the order of the instructions.
 #[derive(Clone, Copy, Debug)]
 struct Rare {
-    id: HloId,
     called_end: u32,
     kept_end: u32,
     metadata: TextId,
+}
+
+/// Which of 64 instructions have a [`Rare`], and how many there are before them.
+#[derive(Clone, Copy, Debug)]
+struct RareBlock {
+    bits: u64,
+    before: u32,
+}
+
+impl RareBlock {
+    /// Number of entries before that of instruction `bit` of the block.
+    #[inline]
+    fn rank(self, bit: usize) -> usize {
+        self.before as usize + (self.bits & ((1 << bit) - 1)).count_ones() as usize
+    }
 }
 
 /// Rows of instructions that follow each other.
@@ -152,6 +164,7 @@ pub struct HloModule {
     pub frames: StackFrames,
     rows: Vec<Row>,
     rare: Vec<Rare>,
+    rare_blocks: Vec<RareBlock>,
     operands: Vec<HloId>,
     called: Vec<CompId>,
     kept: Vec<(TextId, TextId)>,
@@ -186,6 +199,7 @@ impl HloModule {
     pub fn shrink(&mut self) {
         self.rows.shrink_to_fit();
         self.rare.shrink_to_fit();
+        self.rare_blocks.shrink_to_fit();
         self.operands.shrink_to_fit();
         self.called.shrink_to_fit();
         self.kept.shrink_to_fit();
@@ -264,12 +278,16 @@ impl HloModule {
         self.ops = self.ops.with(draft.op);
         self.operands.extend_from_slice(draft.operands);
         self.names.push_str(draft.name);
+        let (block, bit) = (id.index() / 64, id.index() % 64);
+        if bit == 0 {
+            self.rare_blocks.push(RareBlock { bits: 0, before: next(&self.rare) });
+        }
         let has_rare = !draft.called.is_empty() || !draft.kept.is_empty() || draft.metadata.is_some();
         if has_rare {
             self.called.extend_from_slice(draft.called);
             self.kept.extend_from_slice(draft.kept);
+            self.rare_blocks[block].bits |= 1 << bit;
             self.rare.push(Rare {
-                id,
                 called_end: next(&self.called),
                 kept_end: next(&self.kept),
                 metadata: draft.metadata,
@@ -283,7 +301,6 @@ impl HloModule {
             line: draft.line,
             column: draft.column,
             op: draft.op,
-            has_rare,
         });
         id
     }
@@ -291,15 +308,8 @@ impl HloModule {
     /// Place of the instruction's entry in the table of rare facts.
     #[inline]
     fn rare(&self, id: HloId) -> Option<usize> {
-        if self.rows[id.index()].has_rare { self.rare_place(id) } else { None }
-    }
-
-    fn rare_place(&self, id: HloId) -> Option<usize> {
-        // Most look-ups are for the newest instruction, or for all in order.
-        match self.rare.last() {
-            Some(last) if last.id == id => Some(self.rare.len() - 1),
-            _ => self.rare.binary_search_by_key(&id, |r| r.id).ok(),
-        }
+        let (block, bit) = (self.rare_blocks[id.index() / 64], id.index() % 64);
+        (block.bits >> bit & 1 != 0).then(|| block.rank(bit))
     }
 
     #[inline]
@@ -341,7 +351,10 @@ impl HloModule {
         }
         self.operands.truncate(self.range(first, |r| r.operands_end).start);
         self.names.truncate(self.range(first, |r| r.name_end).start);
-        let rare = self.rare.partition_point(|r| r.id < first);
+        let (block, bit) = (at / 64, at % 64);
+        let rare = self.rare_blocks[block].rank(bit);
+        self.rare_blocks[block].bits &= (1 << bit) - 1;
+        self.rare_blocks.truncate(at.div_ceil(64));
         let ends =
             rare.checked_sub(1).map_or((0, 0), |last| (self.rare[last].called_end, self.rare[last].kept_end));
         self.rare.truncate(rare);
