@@ -208,10 +208,10 @@ fn split(
     for &(n, s) in dims {
         if left == 1 {
             inner((n, s));
-        } else if left % n == 0 {
+        } else if left.is_multiple_of(n) {
             outer((n, s));
             left /= n;
-        } else if n % left == 0 {
+        } else if n.is_multiple_of(left) {
             outer((left, s * (n / left) as i64));
             inner((n / left, s));
             left = 1;
