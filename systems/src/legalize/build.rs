@@ -7,7 +7,7 @@ use murre_components::hlo::{
     ArrayShape, Attrs, Computation, Direction, DotDims, Draft, HloInst, HloModule, HloOp, HloRange, Literal,
     OpSet, Shape,
 };
-use murre_components::ids::{CompId, HloId, TextId};
+use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
 use std::sync::Arc;
 
 /// What an expansion pass knows.
@@ -90,6 +90,19 @@ pub fn computation(
     id
 }
 
+/// Writes a number behind a text.
+fn push_decimal(text: &mut String, number: u32) {
+    let end = text.len();
+    let mut rest = number;
+    loop {
+        text.insert(end, (b'0' + (rest % 10) as u8) as char);
+        rest /= 10;
+        if rest == 0 {
+            return;
+        }
+    }
+}
+
 /// Writes instructions on behalf of one old instruction.
 pub struct Build<'r> {
     /// The module under construction.
@@ -150,17 +163,33 @@ impl<'r> Build<'r> {
     ) -> HloId {
         let shape = self.out.module.intern_shape(shape);
         let attrs = self.out.module.intern_attrs(attrs);
-        let name = format!("{}.x{}", self.stem, self.made);
+        self.interned(op, shape, operands, called, attrs)
+    }
+
+    /// Any instruction whose shape and attributes are interned.
+    fn interned(
+        &mut self,
+        op: HloOp,
+        shape: ShapeId,
+        operands: &[HloId],
+        called: &[CompId],
+        attrs: AttrId,
+    ) -> HloId {
+        let stem = self.stem.len();
+        self.stem.push_str(".x");
+        push_decimal(&mut self.stem, self.made);
         self.made += 1;
-        self.out.push(Draft {
+        let id = self.out.push(Draft {
             operands,
             called,
             attrs,
             metadata: self.metadata,
             line: self.line,
             column: self.column,
-            ..Draft::new(&name, op, shape)
-        })
+            ..Draft::new(&self.stem, op, shape)
+        });
+        self.stem.truncate(stem);
+        id
     }
 
     /// An instruction with an array result.
@@ -170,6 +199,10 @@ impl<'r> Build<'r> {
 
     /// A scalar constant from its bytes.
     pub fn constant_bytes(&mut self, ty: HloType, dims: &[i64], data: Vec<u8>) -> HloId {
+        if dims.is_empty() && data.len() <= 8 {
+            let (shape, attrs) = self.out.scalar(ty, &data);
+            return self.interned(HloOp::Constant, shape, &[], &[], attrs);
+        }
         let literal = Literal::Array { shape: ArrayShape::new(ty, dims), data: data.into() };
         self.op(HloOp::Constant, ty, dims, &[], Attrs::Constant(Arc::new(literal)))
     }
@@ -207,15 +240,24 @@ impl<'r> Build<'r> {
 
     /// A constant with the type and extents of `like`.
     pub fn like(&mut self, like: HloId, value: f64) -> HloId {
-        let (ty, dims) = (self.ty(like), self.dims(like));
-        self.full(ty, &dims, value)
+        let c = self.constant(self.ty(like), value);
+        self.spread_like(c, like)
     }
 
     /// An integer constant with the type and extents of `like`.
     pub fn like_int(&mut self, like: HloId, value: i64) -> HloId {
-        let (ty, dims) = (self.ty(like), self.dims(like));
-        let c = self.integer(ty, value);
-        self.spread(c, &dims)
+        let c = self.integer(self.ty(like), value);
+        self.spread_like(c, like)
+    }
+
+    /// A scalar of the type of `like` broadcast to its extents.
+    fn spread_like(&mut self, scalar: HloId, like: HloId) -> HloId {
+        if self.out.module.inst(like).shape().array().is_none_or(|a| a.rank() == 0) {
+            return scalar;
+        }
+        let (shape, map) =
+            (self.out.plain(like), self.out.module.intern_attrs(Attrs::Dimensions(Vec::new())));
+        self.interned(HloOp::Broadcast, shape, &[scalar], &[], map)
     }
 
     /// A scalar broadcast to `dims`.
@@ -234,14 +276,14 @@ impl<'r> Build<'r> {
 
     /// `f(x)` of the same type.
     pub fn unary(&mut self, op: HloOp, x: HloId) -> HloId {
-        let (ty, dims) = (self.ty(x), self.dims(x));
-        self.op(op, ty, &dims, &[x], Attrs::None)
+        let shape = self.out.plain(x);
+        self.interned(op, shape, &[x], &[], AttrId::NONE)
     }
 
     /// `a op b` of the same type.
     pub fn binary(&mut self, op: HloOp, a: HloId, b: HloId) -> HloId {
-        let (ty, dims) = (self.ty(a), self.dims(a));
-        self.op(op, ty, &dims, &[a, b], Attrs::None)
+        let shape = self.out.plain(a);
+        self.interned(op, shape, &[a, b], &[], AttrId::NONE)
     }
 
     /// `a op value`.
@@ -282,8 +324,8 @@ impl<'r> Build<'r> {
 
     /// `p ? a : b`.
     pub fn select(&mut self, p: HloId, a: HloId, b: HloId) -> HloId {
-        let (ty, dims) = (self.ty(a), self.dims(a));
-        self.op(HloOp::Select, ty, &dims, &[p, a, b], Attrs::None)
+        let shape = self.out.plain(a);
+        self.interned(HloOp::Select, shape, &[p, a, b], &[], AttrId::NONE)
     }
 
     /// Conversion, where the types differ.
