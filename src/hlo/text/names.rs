@@ -48,7 +48,7 @@ fn ending(bytes: &[u8]) -> u64 {
 /// The number that these ASCII digits say, most significant first; the top `count` bytes of `word` hold one digit each.
 #[inline]
 fn decimal(word: u64, count: u32) -> usize {
-    let digits = word & u64::MAX << (64 - 8 * count) & 0x0f0f_0f0f_0f0f_0f0f;
+    let digits = word & (u64::MAX << (64 - 8 * count)) & 0x0f0f_0f0f_0f0f_0f0f;
     // Neighbours become numbers of two digits, then of four, then of eight.
     let pairs = (digits.wrapping_mul(10) + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100) + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
@@ -60,7 +60,7 @@ fn decimal(word: u64, count: u32) -> usize {
 fn digits_on_top(word: u64) -> u32 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let zero_based = word ^ 0x3030_3030_3030_3030;
-    let others = ((zero_based & LOW) + 0x7676_7676_7676_7676 | zero_based) & !LOW;
+    let others = (((zero_based & LOW) + 0x7676_7676_7676_7676) | zero_based) & !LOW;
     others.leading_zeros() / 8
 }
 

@@ -107,7 +107,7 @@ impl Rebuild {
         let computations = &self.computations;
         self.called.clear();
         self.called.extend(inst.called().iter().map(|c| computations[c.index()]));
-        let new = self.module.push(Draft { operands, called: &self.called, ..inst.draft() });
+        let new = self.module.push_copy(inst, operands, &self.called);
         self.moved[id.index()] = new;
         new
     }
