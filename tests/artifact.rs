@@ -37,8 +37,8 @@ fn small() -> Program {
     let instruction = "d".into();
     p.extents.checks = vec![SizeCheck { instruction, dimension: 1, bound: 8 }];
     p.symbols = vec![symbol("x", true, 0), symbol("out0", false, 2)];
-    p.provenance.names = vec!["add.1".into()];
-    p.provenance.sources = vec!["model.py:3".into()];
+    p.provenance.names = ["add.1"].into_iter().collect();
+    p.provenance.sources = ["model.py:3"].into_iter().collect();
     p.provenance.streams[4] = vec![u32::MAX];
     p.provenance.descriptors = vec![0, 0];
     p

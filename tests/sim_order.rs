@@ -37,7 +37,7 @@ fn every_interleaving_of_a_correct_program_agrees() {
 #[test]
 fn a_missing_wait_shows_as_poison_that_names_the_instruction() {
     let mut t = pipeline(false);
-    t.p.provenance.names = vec!["multiply.7".into()];
+    t.p.provenance.names = ["multiply.7"].into_iter().collect();
     t.p.provenance.streams[DVE] = vec![0];
     let d = t.run().unwrap_err();
     assert_eq!((d.code.id, d.instruction.as_deref()), ("MUR0701", Some("multiply.7")));

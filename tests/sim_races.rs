@@ -90,7 +90,7 @@ fn run_and_check_switch_the_check_on() {
 #[test]
 fn a_race_names_both_records_their_instructions_and_the_place() {
     let mut t = producer_and_consumer(false);
-    t.p.provenance.names = vec!["broadcast.1".into(), "multiply.7".into()];
+    t.p.provenance.names = ["broadcast.1", "multiply.7"].into_iter().collect();
     t.p.provenance.streams[POOL] = vec![0, u32::MAX, 0];
     t.p.provenance.streams[DVE] = vec![u32::MAX, 1];
     let all: Vec<Diagnostic> = (0..64).filter_map(|seed| checked(&t, Some(seed)).err()).collect();

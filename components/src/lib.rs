@@ -14,3 +14,4 @@ pub mod ids;
 pub mod isa;
 pub mod penguin;
 pub mod program;
+pub mod text_list;

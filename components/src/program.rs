@@ -3,6 +3,7 @@
 
 use crate::dtype::{DType, HloType};
 use crate::engine::{EngineId, Target};
+use crate::text_list::TextList;
 use serde::{Deserialize, Serialize};
 
 /// A 64-byte instruction or descriptor record.
@@ -139,12 +140,12 @@ impl Extents {
 }
 
 /// Provenance of one record: the HLO instruction it was lowered from.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Provenance {
     /// HLO instruction names, each once.
-    pub names: Vec<String>,
+    pub names: TextList,
     /// User source lines, parallel to `names`, empty where unknown.
-    pub sources: Vec<String>,
+    pub sources: TextList,
     /// Per stream, per record: index into `names`, `u32::MAX` for records of no instruction.
     pub streams: [Vec<u32>; 5],
     /// Per descriptor record.

@@ -8,6 +8,11 @@ use murre_components::diag::{Diagnostic, codes::artifact as codes};
 pub(super) struct Sink(pub(super) Vec<u8>);
 
 impl Sink {
+    /// With room for so many bytes.
+    pub(super) fn with_room(bytes: usize) -> Sink {
+        Sink(Vec::with_capacity(bytes))
+    }
+
     pub(super) fn u8(&mut self, v: u8) {
         self.0.push(v);
     }
@@ -18,6 +23,10 @@ impl Sink {
 
     pub(super) fn u64(&mut self, v: u64) {
         self.0.extend_from_slice(&v.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
     }
 
     /// A length and the bytes.
@@ -67,10 +76,10 @@ impl<'a> Source<'a> {
         Ok(low | (self.u32()? as u64) << 32)
     }
 
-    pub(super) fn text(&mut self) -> Result<String, Diagnostic> {
+    pub(super) fn text(&mut self) -> Result<&'a str, Diagnostic> {
         let n = self.u32()? as usize;
         let bytes = self.take(n)?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| self.fault("a name is not UTF-8"))
+        std::str::from_utf8(bytes).map_err(|_| self.fault("a name is not UTF-8"))
     }
 
     /// A count of rows of at least `row_bytes` each; refused when the section cannot hold that many.

@@ -17,8 +17,8 @@ const DIGEST_BYTES: usize = 32;
 const ALIGN: u64 = 64;
 
 /// Lays out the file. `object`'s writer has two phases: reserve every range, then write in the same order.
-pub(super) fn build(sections: &[Section], meta: &[u8], program: &Program) -> Vec<u8> {
-    let mut all: Vec<(&str, &[u8])> = sections.iter().map(|s| (s.name, s.bytes.as_slice())).collect();
+pub(super) fn build(sections: &[Section<'_>], meta: &[u8], program: &Program) -> Vec<u8> {
+    let mut all: Vec<(&str, &[u8])> = sections.iter().map(|s| (s.name, &*s.bytes)).collect();
     all.push((META_SECTION, meta));
     all.push((DIGEST_SECTION, &[0; DIGEST_BYTES]));
     let symbols: Vec<(Vec<u8>, u64, u64)> = program

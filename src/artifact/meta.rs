@@ -41,7 +41,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    pub(super) fn of(program: &Program, sections: &[Section]) -> Meta {
+    pub(super) fn of(program: &Program, sections: &[Section<'_>]) -> Meta {
         Meta {
             format: FORMAT_VERSION,
             compiler: concat!("murre ", env!("CARGO_PKG_VERSION")).to_string(),

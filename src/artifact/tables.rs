@@ -24,11 +24,12 @@ use murre_components::diag::Diagnostic;
 use murre_components::dtype::{DType, HloType};
 use murre_components::engine::EngineId;
 use murre_components::program::*;
+use std::borrow::Cow;
 
 /// A finished section.
-pub(super) struct Section {
+pub(super) struct Section<'p> {
     pub(super) name: &'static str,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Cow<'p, [u8]>,
 }
 
 const STREAM_SECTIONS: [&str; 5] =
@@ -54,17 +55,17 @@ pub(super) const SECTIONS: [&str; 16] = [
     ".murre.provenance",
 ];
 
-pub(super) fn encode(p: &Program) -> Vec<Section> {
-    let mut out: Vec<Section> = Vec::with_capacity(SECTIONS.len());
-    let mut put = |bytes: Vec<u8>| {
+pub(super) fn encode<'p>(p: &'p Program) -> Vec<Section<'p>> {
+    let mut out: Vec<Section<'p>> = Vec::with_capacity(SECTIONS.len());
+    let mut put = |bytes: Cow<'p, [u8]>| {
         // Sixteen calls below, in the order of SECTIONS.
         let name = SECTIONS.get(out.len()).copied().unwrap_or("");
         out.push(Section { name, bytes });
     };
     for stream in &p.streams {
-        put(stream.as_flattened().to_vec());
+        put(stream.as_flattened().into());
     }
-    put(p.descriptors.as_flattened().to_vec());
+    put(p.descriptors.as_flattened().into());
     put(rows(&p.blocks, |s, b| {
         s.u32(b.queue);
         s.u32(b.first);
@@ -84,12 +85,13 @@ pub(super) fn encode(p: &Program) -> Vec<Section> {
         s.u32(t.var);
         s.u64(t.displacement);
     }));
-    put(p.constants.clone());
-    put(p.addr4.iter().flat_map(|w| w.to_le_bytes()).collect());
+    put(p.constants.as_slice().into());
+    let mut s = Sink::with_room(4 * p.addr4.len());
+    p.addr4.iter().for_each(|w| s.u32(*w));
+    put(s.0.into());
     put(rows(&p.addr4_sites, |s, w| {
-        s.u8(w.stream);
-        s.u8(w.offset);
-        s.u32(w.record);
+        let [a, b, c, d] = w.record.to_le_bytes();
+        s.bytes(&[w.stream, w.offset, a, b, c, d]);
     }));
     put(rows(&p.symbols, |s, y| {
         s.u8(y.input as u8);
@@ -116,25 +118,26 @@ pub(super) fn encode(p: &Program) -> Vec<Section> {
         s.u64(c.bound);
         s.text(&c.instruction);
     }
-    put(s.0);
-    let mut s = Sink::default();
+    put(s.0.into());
+    let lists = || p.provenance.streams.iter().chain([&p.provenance.descriptors]);
+    let mut s = Sink::with_room(lists().map(|list| 4 * list.len() + 4).sum());
     for texts in [&p.provenance.names, &p.provenance.sources] {
         s.u32(texts.len() as u32);
         texts.iter().for_each(|t| s.text(t));
     }
-    for list in p.provenance.streams.iter().chain([&p.provenance.descriptors]) {
+    for list in lists() {
         s.u32(list.len() as u32);
         list.iter().for_each(|n| s.u32(*n));
     }
-    put(s.0);
+    put(s.0.into());
     out
 }
 
-fn rows<T>(table: &[T], mut row: impl FnMut(&mut Sink, &T)) -> Vec<u8> {
-    let mut s = Sink::default();
+fn rows<T>(table: &[T], mut row: impl FnMut(&mut Sink, &T)) -> Cow<'static, [u8]> {
+    let mut s = Sink::with_room(4 + size_of_val(table));
     s.u32(table.len() as u32);
     table.iter().for_each(|t| row(&mut s, t));
-    s.0
+    s.0.into()
 }
 
 pub(super) fn decode(file: &ArtifactFile<'_>, meta: &Meta) -> Result<Program, Diagnostic> {
@@ -149,7 +152,7 @@ pub(super) fn decode(file: &ArtifactFile<'_>, meta: &Meta) -> Result<Program, Di
     p.queues = table(".murre.queues", file, 5, |s| {
         let engine = EngineId::from_ordinal(s.u8()?).filter(|e| e.stream().is_some());
         let engine = engine.ok_or_else(|| s.fault("a queue belongs to no engine with a stream"))?;
-        Ok(Queue { engine, name: s.text()? })
+        Ok(Queue { engine, name: s.text()?.to_owned() })
     })?;
     p.vars = table(".murre.vars", file, 21, |s| {
         let kind = match s.u8()? {
@@ -160,7 +163,7 @@ pub(super) fn decode(file: &ArtifactFile<'_>, meta: &Meta) -> Result<Program, Di
             8 => VarKind::Pointer,
             other => return Err(s.fault(format!("unknown variable kind {other}"))),
         };
-        Ok(Var { kind, bytes: s.u64()?, const_offset: s.u64()?, name: s.text()? })
+        Ok(Var { kind, bytes: s.u64()?, const_offset: s.u64()?, name: s.text()?.to_owned() })
     })?;
     p.table = table(".murre.table", file, 12, |s| Ok(TableEntry { var: s.u32()?, displacement: s.u64()? }))?;
     p.constants = file.section(".murre.constants")?.to_vec();
@@ -195,7 +198,7 @@ fn extents(file: &ArtifactFile<'_>) -> Result<Extents, Diagnostic> {
         other => return Err(s.fault(format!("a program reports failed checks or not ({other})"))),
     };
     extents.checks = (0..s.count(16)?)
-        .map(|_| Ok(SizeCheck { dimension: s.u32()?, bound: s.u64()?, instruction: s.text()? }))
+        .map(|_| Ok(SizeCheck { dimension: s.u32()?, bound: s.u64()?, instruction: s.text()?.to_owned() }))
         .collect::<Result<_, Diagnostic>>()?;
     s.end()?;
     Ok(extents)
@@ -212,7 +215,7 @@ fn symbol(s: &mut Source<'_>) -> Result<Symbol, Diagnostic> {
     let ty = HloType::from_number(s.u8()? as i32).ok_or_else(|| s.fault("unknown HLO type number"))?;
     let dtype = DType::ALL.get(s.u8()? as usize).copied().ok_or_else(|| s.fault("unknown dtype ordinal"))?;
     let dims = (0..s.count(8)?).map(|_| s.u64()).collect::<Result<_, _>>()?;
-    Ok(Symbol { name: s.text()?, input, index, var, ty, dtype, dims })
+    Ok(Symbol { name: s.text()?.to_owned(), input, index, var, ty, dtype, dims })
 }
 
 fn records(name: &'static str, file: &ArtifactFile<'_>) -> Result<Vec<Record>, Diagnostic> {

@@ -12,6 +12,7 @@
 use murre_components::hash::seeded_map;
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
+use std::borrow::Cow;
 
 /// The marks.
 pub(super) mod mark {
@@ -70,12 +71,19 @@ impl Names {
         program.vars.iter_mut().for_each(|v| self.replace(&mut v.name));
         program.symbols.iter_mut().for_each(|s| self.replace(&mut s.name));
         program.extents.checks.iter_mut().for_each(|c| self.replace(&mut c.instruction));
-        program.provenance.names.iter_mut().for_each(|n| self.replace(n));
-        program.provenance.sources.iter_mut().for_each(|s| self.replace(s));
+        for texts in [&mut program.provenance.names, &mut program.provenance.sources] {
+            *texts = texts.iter().map(|t| self.replaced(t)).collect();
+        }
         program
     }
 
     fn replace(&self, text: &mut String) {
+        if let Cow::Owned(new) = self.replaced(text) {
+            *text = new;
+        }
+    }
+
+    fn replaced<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut parts = text.split(mark::BEGIN);
         let mut out = parts.next().unwrap_or("").to_owned();
         let mut marks = 0;
@@ -85,9 +93,7 @@ impl Names {
             out.push_str(self.meaning(what));
             out.push_str(rest);
         }
-        if marks > 0 {
-            *text = out;
-        }
+        if marks > 0 { out.into() } else { text.into() }
     }
 
     fn meaning(&self, what: &str) -> &str {
@@ -113,11 +119,12 @@ mod tests {
         let names = Names::of(&crate::hlo::read_module(text.as_bytes(), "test").expect("a module"))
             .expect("plain names");
         let mut program = Program::empty(mark::MODULE, Target::Trn2);
-        program.provenance.names = vec![format!("{}/{}.lo", mark::name(0), mark::name(1)), "f32".into()];
-        program.provenance.sources = vec![mark::source(0), mark::source(1)];
+        program.provenance.names =
+            [&format!("{}/{}.lo", mark::name(0), mark::name(1)), "f32"].into_iter().collect();
+        program.provenance.sources = [mark::source(0), mark::source(1)].into_iter().collect();
         let named = names.give(&program);
         assert_eq!(named.name, "net");
-        assert_eq!(named.provenance.names, ["x/y.1.lo", "f32"]);
-        assert_eq!(named.provenance.sources, ["in", ""]);
+        assert_eq!(named.provenance.names.iter().collect::<Vec<_>>(), ["x/y.1.lo", "f32"]);
+        assert_eq!(named.provenance.sources.iter().collect::<Vec<_>>(), ["in", ""]);
     }
 }

@@ -12,7 +12,7 @@ use murre_components::diag::{Diagnostic, codes::cli, codes::internal::INTERNAL};
 use murre_components::hash::SeededMap;
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
-use murre_systems::{CompileOptions, Compiler, Stage};
+use murre_systems::{CompileOptions, Compiler, Lean, Stage};
 use parking_lot::Mutex;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -211,6 +211,7 @@ impl<'s> Worker<'s> {
                 compiler
             }
         };
+        compiler.world.insert_resource(Lean);
         compiler.run(&Stage::ALL);
         let (program, diagnostics) = compiler.take();
         self.compiler = Some(compiler);

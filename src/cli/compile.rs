@@ -18,8 +18,8 @@ use murre::systems::access::{AccessTable, rows_of_all, rows_touched};
 use murre::systems::compile::set_threads;
 use murre::systems::watch::Watch;
 use murre::systems::{
-    CompileOptions, CompileOutcome, Compiler, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice, Stage,
-    passes,
+    CompileOptions, CompileOutcome, Compiler, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice, Lean,
+    Stage, passes,
 };
 use std::path::PathBuf;
 
@@ -231,6 +231,7 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         });
         bar.finish_and_clear();
     } else {
+        compiler.world.insert_resource(Lean);
         compiler.run(&Stage::ALL);
     }
     let mut outcome = compiler.finish();

@@ -102,8 +102,13 @@ impl<'a> Lexer<'a> {
         self.at = at;
     }
 
+    /// Goes on reading at a byte offset further on, which has this line and, only spaces before it, this column.
+    pub(super) fn jump_lines(&mut self, at: usize, line: u32, column: u32) {
+        (self.at, self.line, self.line_start) = (at, line, at + 1 - column as usize);
+    }
+
     /// Goes on reading at a byte offset further on, perhaps in another line.
-    pub(super) fn jump_lines(&mut self, at: usize) {
+    pub(super) fn jump_counting(&mut self, at: usize) {
         let passed = &self.text.as_bytes()[self.at.min(at)..at];
         self.line += memchr::memchr_iter(b'\n', passed).count() as u32;
         if let Some(last) = memchr::memrchr(b'\n', passed) {

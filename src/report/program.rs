@@ -27,7 +27,7 @@ fn origin(program: &Program, index: Option<&u32>) -> Option<String> {
     let name = program.provenance.names.get(k)?;
     match program.provenance.sources.get(k).filter(|s| !s.is_empty()) {
         Some(source) => Some(format!("{name} {source}")),
-        None => Some(name.clone()),
+        None => Some(name.to_owned()),
     }
 }
 

@@ -73,8 +73,8 @@ fn locate(program: &Program, (table, at): (usize, usize), mut d: Diagnostic) -> 
     d.message = format!("{} (at {name} record {at}, opcode {opcode:02x})", d.message);
     let index = list.and_then(|l| l.get(at)).copied().unwrap_or(u32::MAX) as usize;
     if let Some(name) = program.provenance.names.get(index) {
-        d.instruction = Some(name.clone());
-        d.source = program.provenance.sources.get(index).filter(|s| !s.is_empty()).cloned();
+        d.instruction = Some(name.to_owned());
+        d.source = program.provenance.sources.get(index).filter(|s| !s.is_empty()).map(str::to_owned);
     }
     d
 }

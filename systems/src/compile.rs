@@ -34,6 +34,10 @@ pub struct CompileOutcome {
     pub world: World,
 }
 
+/// In a world that nobody looks at behind the passes: what no later pass reads is given back on the way.
+#[derive(Resource)]
+pub struct Lean;
+
 /// Rows that a world may hold and still be swept for the next module. Above it the sweep, which pays for each row, costs
 /// more than a new world and its schedule.
 const SWEPT_ROWS: usize = 50_000;

@@ -29,6 +29,6 @@ pub mod sync;
 pub mod synth;
 pub mod watch;
 
-pub use compile::{CompileOutcome, Compiler, compile};
+pub use compile::{CompileOutcome, Compiler, Lean, compile};
 pub use options::{CompileOptions, DgeLevels, DgeRoute, EstimateOptions, ExecutorChoice, IndexNumbering};
 pub use pass::{Pass, Stage, passes};

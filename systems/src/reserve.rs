@@ -35,6 +35,7 @@ pub(crate) fn reserve_resources(world: &mut World) {
         Chains,
         Signature,
         crate::codegen::select_instructions::PendingDynamic,
+        crate::Lean,
         crate::place::Reuse,
         crate::place::spill_sbuf::Spilled,
         crate::address::expand_all_engine::LocalRegs,

@@ -20,7 +20,7 @@ pub use attrs::{
     ANNOTATIONS, Attrs, ConvDims, Direction, DotDims, GatherDims, Literal, ScatterDims, WindowDim,
 };
 pub use module::{Computation, Draft, HloInst, HloModule, HloRange};
-pub use op::HloOp;
+pub use op::{HloOp, OpSet};
 pub use shape::{ArrayShape, Shape, UNBOUNDED};
 pub use source::{FileLocation, SourceLoc, StackFrame, StackFrames};
 pub use texts::Texts;

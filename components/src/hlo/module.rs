@@ -2,10 +2,14 @@
 //! its own, each row holding only where its part ends (it begins where the row before ends). Shapes, attributes and
 //! texts are interned: equal ones have one id. Reading a row goes through [`HloInst`], a view.
 
+mod inst;
+
+pub use inst::HloInst;
+
 use super::attrs::{Attrs, Literal};
-use super::op::HloOp;
+use super::op::{HloOp, OpSet};
 use super::shape::Shape;
-use super::source::{SourceLoc, StackFrames};
+use super::source::StackFrames;
 use super::texts::Texts;
 use crate::hash::seeded_hash;
 use crate::ids::{AttrId, CompId, HloId, ShapeId, TextId};
@@ -25,8 +29,6 @@ struct Row {
     line: u32,
     column: u16,
     op: HloOp,
-    /// Whether there is a [`Rare`] for it.
-    has_rare: bool,
 }
 
 const _: () = assert!(size_of::<Row>() == 24);
@@ -34,10 +36,24 @@ const _: () = assert!(size_of::<Row>() == 24);
 /// What few instructions have. The rows of this table follow the order of the instructions.
 #[derive(Clone, Copy, Debug)]
 struct Rare {
-    id: HloId,
     called_end: u32,
     kept_end: u32,
     metadata: TextId,
+}
+
+/// Which of 64 instructions have a [`Rare`], and how many there are before them.
+#[derive(Clone, Copy, Debug)]
+struct RareBlock {
+    bits: u64,
+    before: u32,
+}
+
+impl RareBlock {
+    /// Number of entries before that of instruction `bit` of the block.
+    #[inline]
+    fn rank(self, bit: usize) -> usize {
+        self.before as usize + (self.bits & ((1 << bit) - 1)).count_ones() as usize
+    }
 }
 
 /// Rows of instructions that follow each other.
@@ -152,6 +168,7 @@ pub struct HloModule {
     pub frames: StackFrames,
     rows: Vec<Row>,
     rare: Vec<Rare>,
+    rare_blocks: Vec<RareBlock>,
     operands: Vec<HloId>,
     called: Vec<CompId>,
     kept: Vec<(TextId, TextId)>,
@@ -161,6 +178,7 @@ pub struct HloModule {
     attrs: Vec<Attrs>,
     attr_index: HashTable<u32>,
     texts: Texts,
+    ops: OpSet,
 }
 
 /// Tables of a module are full: they hold at most 2^32 entries.
@@ -185,6 +203,7 @@ impl HloModule {
     pub fn shrink(&mut self) {
         self.rows.shrink_to_fit();
         self.rare.shrink_to_fit();
+        self.rare_blocks.shrink_to_fit();
         self.operands.shrink_to_fit();
         self.called.shrink_to_fit();
         self.kept.shrink_to_fit();
@@ -228,6 +247,12 @@ impl HloModule {
         self.ids().map(|id| self.inst(id))
     }
 
+    /// The operations that instructions have or had: what is not among them is not in the module.
+    #[inline]
+    pub fn ops(&self) -> OpSet {
+        self.ops
+    }
+
     /// The instruction `id`.
     #[inline]
     pub fn inst(&self, id: HloId) -> HloInst<'_> {
@@ -253,45 +278,68 @@ impl HloModule {
 
     /// Adds an instruction.
     pub fn push(&mut self, draft: Draft<'_>) -> HloId {
-        let id = HloId(next(&self.rows));
-        self.operands.extend_from_slice(draft.operands);
-        self.names.push_str(draft.name);
         let has_rare = !draft.called.is_empty() || !draft.kept.is_empty() || draft.metadata.is_some();
-        if has_rare {
-            self.called.extend_from_slice(draft.called);
-            self.kept.extend_from_slice(draft.kept);
-            self.rare.push(Rare {
-                id,
-                called_end: next(&self.called),
-                kept_end: next(&self.kept),
-                metadata: draft.metadata,
-            });
-        }
-        self.rows.push(Row {
+        let row = Row {
             shape: draft.shape,
             attrs: draft.attrs,
-            operands_end: next(&self.operands),
-            name_end: next(self.names.as_bytes()),
+            operands_end: 0,
+            name_end: 0,
             line: draft.line,
             column: draft.column,
             op: draft.op,
-            has_rare,
+        };
+        let rare = has_rare.then_some((draft.called, draft.kept, draft.metadata));
+        self.add(row, draft.name, draft.operands, rare)
+    }
+
+    /// Adds a copy of an instruction of a module with the same interned tables, with as many operands and called
+    /// computations, in the ids of this module.
+    pub fn push_copy(&mut self, inst: HloInst<'_>, operands: &[HloId], called: &[CompId]) -> HloId {
+        let rare = inst.module.rare(inst.id).map(|at| {
+            let start = at.checked_sub(1).map_or(0, |before| inst.module.rare[before].kept_end);
+            let end = inst.module.rare[at].kept_end;
+            (called, &inst.module.kept[start as usize..end as usize], inst.module.rare[at].metadata)
         });
+        self.add(*inst.row(), inst.name(), operands, rare)
+    }
+
+    /// Adds a row, whose ends are still to be set, and what is beside it.
+    #[inline]
+    fn add(
+        &mut self,
+        row: Row,
+        name: &str,
+        operands: &[HloId],
+        rare: Option<(&[CompId], &[(TextId, TextId)], TextId)>,
+    ) -> HloId {
+        let id = HloId(next(&self.rows));
+        self.ops = self.ops.with(row.op);
+        self.operands.extend_from_slice(operands);
+        self.names.push_str(name);
+        let (block, bit) = (id.index() / 64, id.index() % 64);
+        if bit == 0 {
+            self.rare_blocks.push(RareBlock { bits: 0, before: next(&self.rare) });
+        }
+        if let Some((called, kept, metadata)) = rare {
+            self.called.extend_from_slice(called);
+            self.kept.extend_from_slice(kept);
+            self.rare_blocks[block].bits |= 1 << bit;
+            let (called_end, kept_end) = (next(&self.called), next(&self.kept));
+            self.rare.push(Rare { called_end, kept_end, metadata });
+        }
+        let (operands_end, name_end) = (next(&self.operands), next(self.names.as_bytes()));
+        self.rows.push(Row { operands_end, name_end, ..row });
         id
     }
 
     /// Place of the instruction's entry in the table of rare facts.
+    #[inline]
     fn rare(&self, id: HloId) -> Option<usize> {
-        if !self.rows[id.index()].has_rare {
-            return None;
-        }
-        // Most look-ups are for the newest instruction, or for all in order.
-        match self.rare.last() {
-            Some(last) if last.id == id => Some(self.rare.len() - 1),
-            _ => self.rare.binary_search_by_key(&id, |r| r.id).ok(),
-        }
+        let (block, bit) = (self.rare_blocks[id.index() / 64], id.index() % 64);
+        (block.bits >> bit & 1 != 0).then(|| block.rank(bit))
     }
 
+    #[inline]
     fn rare_range(&self, id: HloId, end: impl Fn(&Rare) -> u32) -> core::ops::Range<usize> {
         match self.rare(id) {
             None => 0..0,
@@ -330,7 +378,10 @@ impl HloModule {
         }
         self.operands.truncate(self.range(first, |r| r.operands_end).start);
         self.names.truncate(self.range(first, |r| r.name_end).start);
-        let rare = self.rare.partition_point(|r| r.id < first);
+        let (block, bit) = (at / 64, at % 64);
+        let rare = self.rare_blocks[block].rank(bit);
+        self.rare_blocks[block].bits &= (1 << bit) - 1;
+        self.rare_blocks.truncate(at.div_ceil(64));
         let ends =
             rare.checked_sub(1).map_or((0, 0), |last| (self.rare[last].called_end, self.rare[last].kept_end));
         self.rare.truncate(rare);
@@ -359,6 +410,12 @@ impl HloModule {
             return Ok(numbered.into_iter().map(|(_, id)| id).collect());
         }
         Err(numbered.into_iter().map(|(n, _)| n).collect())
+    }
+
+    /// Whether `id` has this name.
+    #[inline]
+    pub fn is_named(&self, id: HloId, name: &str) -> bool {
+        self.names.as_bytes()[self.range(id, |r| r.name_end)] == *name.as_bytes()
     }
 
     /// The shape of `id`.
@@ -449,138 +506,5 @@ impl PartialEq for HloModule {
                 .insts()
                 .zip(other.insts())
                 .all(|(a, b)| a.same_program(b) && a.kept().eq(b.kept()) && metadata(a) == metadata(b))
-    }
-}
-
-/// A view of one instruction.
-#[derive(Clone, Copy)]
-pub struct HloInst<'m> {
-    module: &'m HloModule,
-    /// Which one.
-    pub id: HloId,
-    /// What it does.
-    pub op: HloOp,
-}
-
-impl<'m> HloInst<'m> {
-    #[inline]
-    fn row(self) -> &'m Row {
-        &self.module.rows[self.id.index()]
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'m str {
-        &self.module.names[self.module.range(self.id, |r| r.name_end)]
-    }
-
-    /// Its shape.
-    #[inline]
-    pub fn shape(self) -> &'m Shape {
-        self.module.shape(self.row().shape)
-    }
-
-    /// Its shape's id: equal ids, equal shapes.
-    #[inline]
-    pub fn shape_id(self) -> ShapeId {
-        self.row().shape
-    }
-
-    /// Its operands.
-    #[inline]
-    pub fn operands(self) -> &'m [HloId] {
-        &self.module.operands[self.module.range(self.id, |r| r.operands_end)]
-    }
-
-    /// Called computations: while = body, condition; conditional = the branches; others = the one.
-    #[inline]
-    pub fn called(self) -> &'m [CompId] {
-        &self.module.called[self.module.rare_range(self.id, |r| r.called_end)]
-    }
-
-    /// Its attributes.
-    #[inline]
-    pub fn attrs(self) -> &'m Attrs {
-        self.module.attrs(self.row().attrs)
-    }
-
-    /// Its attributes' id: equal ids, equal attributes.
-    #[inline]
-    pub fn attr_id(self) -> AttrId {
-        self.row().attrs
-    }
-
-    /// The computation that it is in.
-    pub fn computation(self) -> CompId {
-        let comps = &self.module.computations;
-        CompId::new(comps.partition_point(|c| c.instructions.first + c.instructions.count <= self.id.0))
-    }
-
-    /// Attributes that do not change the meaning, as written.
-    pub fn kept(self) -> impl ExactSizeIterator<Item = (&'m str, &'m str)> {
-        let ids = &self.module.kept[self.module.rare_range(self.id, |r| r.kept_end)];
-        ids.iter().map(move |(key, value)| (self.module.text(*key), self.module.text(*value)))
-    }
-
-    /// The ids of [`Self::kept`].
-    pub fn kept_ids(self) -> &'m [(TextId, TextId)] {
-        &self.module.kept[self.module.rare_range(self.id, |r| r.kept_end)]
-    }
-
-    /// The value of a kept attribute.
-    pub fn kept_value(self, key: &str) -> Option<&'m str> {
-        self.kept().find(|(k, _)| *k == key).map(|(_, v)| v)
-    }
-
-    /// The text between the braces of `metadata={...}`.
-    pub fn metadata(self) -> &'m str {
-        self.module.text(self.metadata_id())
-    }
-
-    /// The id of [`Self::metadata`].
-    pub fn metadata_id(self) -> TextId {
-        self.module.rare(self.id).map_or(TextId::NONE, |at| self.module.rare[at].metadata)
-    }
-
-    /// Where it comes from.
-    pub fn location(self) -> SourceLoc {
-        SourceLoc::of_metadata(self.metadata(), &self.module.frames)
-    }
-
-    /// The user's source line for a diagnostic.
-    pub fn source(self) -> Option<String> {
-        self.location().describe()
-    }
-
-    /// Line and column in the HLO text.
-    pub fn text_place(self) -> Option<(u32, u32)> {
-        let row = self.row();
-        (row.line != 0).then_some((row.line, u32::from(row.column)))
-    }
-
-    /// The row as an instruction to be added to a module with the same interned tables.
-    pub fn draft(self) -> Draft<'m> {
-        let row = self.row();
-        Draft {
-            name: self.name(),
-            op: self.op,
-            shape: row.shape,
-            operands: self.operands(),
-            called: self.called(),
-            attrs: row.attrs,
-            kept: self.kept_ids(),
-            metadata: self.metadata_id(),
-            line: row.line,
-            column: row.column,
-        }
-    }
-
-    /// Same name, operation, shape, operands, computations and attributes.
-    pub fn same_program(self, other: HloInst<'_>) -> bool {
-        self.name() == other.name()
-            && self.op == other.op
-            && self.shape() == other.shape()
-            && self.operands() == other.operands()
-            && self.called() == other.called()
-            && self.attrs() == other.attrs()
     }
 }

@@ -172,6 +172,43 @@ hlo_ops! {
     Xor = "xor",
 }
 
+/// A set of operations: a bit each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpSet([u64; 3]);
+
+const _: () = assert!(HloOp::ALL.len() <= 3 * 64);
+
+impl OpSet {
+    /// These operations.
+    pub const fn of(ops: &[HloOp]) -> OpSet {
+        let (mut set, mut k) = (OpSet([0; 3]), 0);
+        while k < ops.len() {
+            set = set.with(ops[k]);
+            k += 1;
+        }
+        set
+    }
+
+    /// The set with one more operation.
+    #[inline]
+    pub const fn with(mut self, op: HloOp) -> OpSet {
+        self.0[op as usize / 64] |= 1 << (op as usize % 64);
+        self
+    }
+
+    /// Whether the operation is in it.
+    #[inline]
+    pub const fn contains(self, op: HloOp) -> bool {
+        self.0[op as usize / 64] >> (op as usize % 64) & 1 != 0
+    }
+
+    /// Whether the sets have an operation in common.
+    #[inline]
+    pub const fn meets(self, other: OpSet) -> bool {
+        self.0[0] & other.0[0] | self.0[1] & other.0[1] | self.0[2] & other.0[2] != 0
+    }
+}
+
 const SLOTS: usize = 1024;
 
 const _: () = assert!(HloOp::ALL.len() < 255);
@@ -203,6 +240,15 @@ fn slot_of(name: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_set_holds_what_was_put_in() {
+        let mut set = OpSet::of(&[HloOp::Abs, HloOp::Xor]);
+        assert!(HloOp::ALL.iter().all(|op| set.contains(*op) == matches!(op, HloOp::Abs | HloOp::Xor)));
+        assert!(!set.meets(OpSet::of(&[HloOp::Add])));
+        set = set.with(HloOp::Add);
+        assert!(set.contains(HloOp::Add) && set.meets(OpSet::of(&[HloOp::Add, HloOp::While])));
+    }
 
     #[test]
     fn every_opcode_is_found_by_its_name() {

@@ -8,11 +8,15 @@ use super::messages::{
 use super::wire::Fields;
 use super::{Fault, damaged, fault, kept, sanitized, shape};
 use crate::hlo::outer::{Alias, Outer};
-use crate::hlo::text::is_module_attribute;
+use crate::hlo::text::{is_module_attribute, is_shape};
 use murre_components::diag::codes::read;
+use murre_components::hash::seeded_set;
 use murre_components::hlo::{FileLocation, Shape, StackFrame};
 use murre_components::ids::CompId;
 use prost::Message;
+
+/// The attribute with the shapes of the entry computation.
+const LAYOUT: &str = "entry_computation_layout";
 
 fn index(numbers: &[i64]) -> String {
     let words: Vec<String> = numbers.iter().map(|n| n.to_string()).collect();
@@ -37,10 +41,7 @@ impl Reader<'_> {
                 4 => {
                     if let Some((parameters, result)) = layout(&message(field.value.bytes()?)?)? {
                         let list: Vec<String> = parameters.iter().map(|s| s.to_string()).collect();
-                        extra.push((
-                            "entry_computation_layout",
-                            format!("{{({})->{result}}}", list.join(", ")),
-                        ));
+                        extra.push((LAYOUT, format!("{{({})->{result}}}", list.join(", "))));
                         outer.layout = Some((parameters, result, None));
                     }
                 }
@@ -82,14 +83,23 @@ impl Reader<'_> {
         }
         // In the order in which the text form has them, whatever the order on the wire.
         let rank = |key: &str| {
-            ["is_scheduled", "input_output_alias", "buffer_donor", "entry_computation_layout"]
+            ["is_scheduled", "input_output_alias", "buffer_donor", LAYOUT]
                 .iter()
                 .position(|k| *k == key)
                 .unwrap_or(usize::MAX)
         };
         extra.sort_by_key(|(key, _)| rank(key));
         for (key, value) in &extra {
-            if !is_module_attribute(&format!("{key}={value}")) {
+            let readable = match &outer.layout {
+                // The shapes are all there is to it, and mostly the same few.
+                Some((parameters, result, _)) if *key == LAYOUT => {
+                    let mut seen = seeded_set();
+                    let mut shapes = parameters.iter().chain([result]);
+                    shapes.all(|s| !seen.insert(s) || is_shape(&s.to_string()))
+                }
+                _ => is_module_attribute(&format!("{key}={value}")),
+            };
+            if !readable {
                 let mut fault =
                     fault(&read::READ_ATTRIBUTE, format!("module attribute '{key}' is malformed"));
                 fault.found = Some(value.clone());

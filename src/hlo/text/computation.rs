@@ -17,16 +17,17 @@ impl<'a> Parser<'a> {
         self.names.begin(first, lines);
         self.module.reserve(lines);
         let mut root = None;
-        while !self.eat(b'}') {
+        loop {
+            self.lines(&mut root);
+            if self.eat(b'}') {
+                break;
+            }
             let span = self.span();
             let is_root = self.tok.tok == Tok::Word("ROOT");
             if is_root {
                 self.advance();
             }
-            let instruction = match self.line() {
-                Some(instruction) => instruction,
-                None => self.instruction()?,
-            };
+            let instruction = self.instruction()?;
             if is_root && root.replace(instruction).is_some() {
                 let fault =
                     self.diagnostic(&read::READ_DUPLICATE, span, format!("a second ROOT in '{name}'"));

@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
             }
             at += 1;
         }
-        self.lexer.jump_lines(at + 1);
+        self.lexer.jump_counting(at + 1);
         self.tok.end = at + 1;
         self.advance();
         Ok(())
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
             }
             at += 1;
         }
-        self.lexer.jump_lines(at);
+        self.lexer.jump_counting(at);
         self.tok.end = at;
         self.advance();
         Ok(())

@@ -5,8 +5,10 @@
 //! tokens; any other is left untouched to the token reader, which gives the same result for every line
 //! ([`super::read_text_by_token`] reads all of them so).
 
-use super::{Parser, is_name, reserved};
+use super::{Parser, is_keyword, is_name, reserved};
 use crate::hlo::lex::is_word;
+use memchr::memmem;
+use murre_components::diag::Span;
 use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::{Attrs, Draft, HloOp};
 use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
@@ -32,6 +34,9 @@ pub(super) struct Cache<'a> {
     shapes: SeededMap<&'a str, ShapeId>,
     literals: SeededMap<(ShapeId, &'a str), AttrId>,
     attributes: SeededMap<(HloOp, &'a str), Known>,
+    /// Those of lines without attributes, by operation.
+    bare: [Option<Known>; HloOp::ALL.len()],
+    metadata: memmem::Finder<'static>,
     called: Vec<CompId>,
     kept: Vec<(TextId, TextId)>,
     /// Room for the operands of the instruction that is being read.
@@ -45,6 +50,8 @@ impl<'a> Cache<'a> {
             shapes: seeded_map(),
             literals: seeded_map(),
             attributes: seeded_map(),
+            bare: [None; HloOp::ALL.len()],
+            metadata: memmem::Finder::new(METADATA),
             called: Vec::new(),
             kept: Vec::new(),
             operands: Vec::new(),
@@ -75,21 +82,32 @@ impl<'a> Cursor<'a> {
         (self.byte() == c).then(|| self.at += 1)
     }
 
+    /// The longest run of the bytes of words.
+    #[inline]
+    fn run(&mut self) -> &'a str {
+        let rest = &self.text.as_bytes()[self.at..];
+        let n = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
+        let run = &self.text[self.at..self.at + n];
+        self.at += n;
+        run
+    }
+
     #[inline]
     fn word(&mut self) -> Option<&'a str> {
+        let run = self.run();
+        // `...` and `->` are no parts of a word.
+        let whole = !run.is_empty() && !run.ends_with('-') && !run.as_bytes().windows(2).any(|w| w == b"..");
+        whole.then_some(run)
+    }
+
+    /// The text up to the next space, which is a shape if it is known as one.
+    #[inline]
+    fn unspaced(&mut self) -> &'a str {
         let rest = &self.text.as_bytes()[self.at..];
-        let mut n = 0;
-        while n < rest.len() && is_word(rest[n]) {
-            // `...` is no part of a word.
-            if rest[n] == b'.' && rest.get(n + 1) == Some(&b'.') {
-                return None;
-            }
-            n += 1;
-        }
-        let word = &self.text[self.at..self.at + n];
+        let n = rest.iter().position(|b| matches!(b, b' ' | b'\n')).unwrap_or(rest.len());
+        let text = &self.text[self.at..self.at + n];
         self.at += n;
-        // `->` is none either.
-        (n > 0 && !word.ends_with('-')).then_some(word)
+        text
     }
 
     /// The text of a shape: `f32[2]{0}` or a balanced `( ... )`.
@@ -128,29 +146,67 @@ impl<'a> Cursor<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Reads the line of an instruction that starts at the current token, if every part of it is known.
-    #[inline]
-    pub(super) fn line(&mut self) -> Option<HloId> {
+    /// Reads the lines of instructions from the current token on, as long as every part of them is known. No token is
+    /// made in between.
+    pub(super) fn lines(&mut self, root: &mut Option<HloId>) {
         if !self.cache.on || !self.faults.is_empty() {
-            return None;
+            return;
         }
         let mut operands = std::mem::take(&mut self.cache.operands);
-        operands.clear();
-        let id = self.known_line(&mut operands);
+        let start = self.tok.start;
+        let Span { mut line, mut column } = self.span();
+        let mut c = Cursor { text: self.lexer.text(), at: start };
+        let (mut begin, mut behind) = (start, start);
+        loop {
+            let is_root = c.text.as_bytes()[begin..].starts_with(ROOT);
+            if is_root && root.is_some() {
+                // A second one is a fault.
+                break;
+            }
+            let before = if is_root { ROOT.len() } else { 0 };
+            c.at += before;
+            operands.clear();
+            let place = (line, column.saturating_add(before as u32));
+            let Some(id) = self.known_line(&mut c, &mut operands, place) else { break };
+            if is_root {
+                *root = Some(id);
+            }
+            behind = c.at;
+            let mut line_start = behind;
+            while let Some(blank) = c.text.as_bytes().get(c.at).filter(|b| b.is_ascii_whitespace()) {
+                c.at += 1;
+                if *blank == b'\n' {
+                    (line, line_start) = (line + 1, c.at);
+                }
+            }
+            begin = c.at;
+            column = u32::try_from(begin - line_start).unwrap_or(u32::MAX).saturating_add(1);
+        }
         self.cache.operands = operands;
-        id
+        if begin > start {
+            self.lexer.jump_lines(begin, line, column);
+            self.tok = self.lexer.next_token();
+            self.behind = behind;
+        }
     }
 
-    fn known_line(&mut self, operands: &mut Vec<HloId>) -> Option<HloId> {
-        let mut c = Cursor { text: self.lexer.text(), at: self.tok.start };
+    /// Reads one line. The cursor stands behind it afterwards.
+    #[inline]
+    fn known_line(
+        &mut self,
+        c: &mut Cursor<'a>,
+        operands: &mut Vec<HloId>,
+        (line, column): (u32, u32),
+    ) -> Option<HloId> {
         let percent = c.eat(b'%').is_some();
         let name = c.word().filter(|n| is_name(n, percent) && !reserved(n))?;
         for b in *b" = " {
             c.eat(b)?;
         }
-        let shape = *self.cache.shapes.get(c.shape()?)?;
+        let text = if c.byte() == b'(' { c.shape()? } else { c.unspaced() };
+        let shape = *self.cache.shapes.get(text)?;
         c.eat(b' ')?;
-        let op = HloOp::from_name(c.word()?)?;
+        let op = HloOp::from_name(c.run())?;
         c.eat(b'(')?;
         let mut own = AttrId::NONE;
         match op {
@@ -158,12 +214,11 @@ impl<'a> Parser<'a> {
                 let number = c.word()?.parse().ok()?;
                 own = self.module.intern_attrs(Attrs::Parameter { number });
             }
-            HloOp::Constant => own = self.known_literal(&mut c, shape)?,
-            _ => self.known_operands(&mut c, operands)?,
+            HloOp::Constant => own = self.known_literal(c, shape)?,
+            _ => self.known_operands(c, operands)?,
         }
         c.eat(b')')?;
-        let (known, metadata) = self.known_attributes(&mut c, op)?;
-        let at = self.span();
+        let (known, metadata) = self.known_attributes(c, op)?;
         let metadata = metadata.map_or(TextId::NONE, |text| self.module.intern_text(text));
         let part = |(from, to): (u32, u32)| from as usize..to as usize;
         let id = self.module.push(Draft {
@@ -172,8 +227,8 @@ impl<'a> Parser<'a> {
             attrs: if own.is_some() { own } else { known.attrs },
             kept: &self.cache.kept[part(known.kept)],
             metadata,
-            line: at.line,
-            column: u16::try_from(at.column).unwrap_or(u16::MAX),
+            line,
+            column: u16::try_from(column).unwrap_or(u16::MAX),
             ..Draft::new(name, op, shape)
         });
         if !self.names.insert(&self.module, id, name) {
@@ -181,9 +236,6 @@ impl<'a> Parser<'a> {
             self.module.truncate(id);
             return None;
         }
-        self.lexer.jump(c.at);
-        self.tok.end = c.at;
-        self.advance();
         Some(id)
     }
 
@@ -223,17 +275,15 @@ impl<'a> Parser<'a> {
                 c.at += comment.len();
             }
             let before = *c;
-            if c.byte() == b'(' || c.byte() != b'%' && c.word().is_some() && c.byte() == b'[' {
-                c.shape()?;
-                let shape = &c.text[before.at..c.at];
+            let percent = c.eat(b'%').is_some();
+            let name = c.run();
+            // What ends in a bracket is the shape of what follows it.
+            if matches!(c.byte(), b'(' | b'[') {
+                *c = before;
+                let shape = c.shape()?;
                 self.known_operand(c, shape, operands)?;
             } else {
-                *c = before;
-                if c.byte() == b'%' {
-                    c.at += 1;
-                }
-                let name = c.word()?;
-                operands.push(self.names.get(&self.module, name)?);
+                operands.push(self.known_name(name, percent)?);
             }
             match c.byte() {
                 b')' => return Some(()),
@@ -246,14 +296,18 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// The instruction of this name. What is found has the form of a name.
+    #[inline]
+    fn known_name(&self, name: &str, percent: bool) -> Option<HloId> {
+        self.names.get(&self.module, name).filter(|_| percent || !is_keyword(name))
+    }
+
     /// The name behind an operand's shape; the shape must be the operand's own.
     fn known_operand(&mut self, c: &mut Cursor<'a>, shape: &str, operands: &mut Vec<HloId>) -> Option<()> {
         let shape = *self.cache.shapes.get(shape)?;
         c.eat(b' ')?;
-        if c.byte() == b'%' {
-            c.at += 1;
-        }
-        let id = self.names.get(&self.module, c.word()?)?;
+        let percent = c.eat(b'%').is_some();
+        let id = self.known_name(c.run(), percent)?;
         let actual = self.module.inst(id);
         operands.push(id);
         (actual.shape_id() == shape || actual.shape().same(self.module.shape(shape))).then_some(())
@@ -262,7 +316,10 @@ impl<'a> Parser<'a> {
     /// The attributes up to the end of the line, and the text of the metadata that may stand behind them.
     #[inline]
     fn known_attributes(&self, c: &mut Cursor<'a>, op: HloOp) -> Option<(Known, Option<&'a str>)> {
-        const METADATA: &str = ", metadata={";
+        if c.byte() == b'\n' {
+            let known = self.cache.bare[op as usize]?;
+            return begins_line(c).then_some((known, None));
+        }
         let rest = &c.text.as_bytes()[c.at..];
         let rest = &rest[..rest.len().min(LONGEST_LINE)];
         let mut end = memchr::memchr(b'\n', rest)?;
@@ -273,17 +330,15 @@ impl<'a> Parser<'a> {
         let mut line = &c.text[c.at..c.at + end];
         let mut metadata = None;
         if line.len() > METADATA.len()
-            && let Some(at) = memchr::memmem::find(line.as_bytes(), METADATA.as_bytes())
+            && let Some(at) = self.cache.metadata.find(line.as_bytes())
         {
             // The closing brace must be the last of the line.
             metadata = Some(closed(&line[at + METADATA.len()..])?);
             line = &line[..at];
         }
         let known = *self.cache.attributes.get(&(op, line))?;
-        // What follows must begin another instruction or end the computation.
         c.at += behind;
-        let next = c.text.as_bytes()[c.at..].iter().find(|b| !b.is_ascii_whitespace())?;
-        (is_word(*next) || matches!(next, b'%' | b'}')).then_some((known, metadata))
+        begins_line(c).then_some((known, metadata))
     }
 
     /// Keeps the shape that the token reader found between two byte offsets.
@@ -338,9 +393,24 @@ impl<'a> Parser<'a> {
         self.cache.kept.extend_from_slice(kept);
         let to = (self.cache.called.len() as u32, self.cache.kept.len() as u32);
         let known = Known { attrs, called: (from.0, to.0), kept: (from.1, to.1) };
+        if text.is_empty() {
+            self.cache.bare[op as usize] = Some(known);
+        }
         self.cache.attributes.insert((op, text), known);
     }
 }
+
+/// Whether what follows behind the end of a line begins another instruction or ends the computation.
+#[inline]
+fn begins_line(c: &Cursor<'_>) -> bool {
+    let next = c.text.as_bytes()[c.at..].iter().find(|b| !b.is_ascii_whitespace());
+    next.is_some_and(|b| is_word(*b) || matches!(b, b'%' | b'}'))
+}
+
+/// What stands before the name of the root.
+const ROOT: &[u8] = b"ROOT ";
+/// What stands before the text of metadata.
+const METADATA: &str = ", metadata={";
 
 /// Fields of metadata that hold a quoted text, and those that hold a number.
 pub(super) const METADATA_TEXTS: [&str; 5] =

@@ -289,28 +289,27 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Words that are names only behind a `%`.
-const KEYWORDS: [&str; 15] = [
-    "ENTRY",
-    "HloModule",
-    "ROOT",
-    "false",
-    "inf",
-    "last_tile_dim_replicate",
-    "manual",
-    "maximal",
-    "nan",
-    "replicated",
-    "shard_as",
-    "shard_like",
-    "true",
-    "unknown",
-    "unreduced",
-];
-
 /// Whether a word is a name only behind a `%`.
+#[inline]
 pub(crate) fn is_keyword(word: &str) -> bool {
-    KEYWORDS.contains(&word)
+    matches!(
+        word,
+        "ENTRY"
+            | "HloModule"
+            | "ROOT"
+            | "false"
+            | "inf"
+            | "last_tile_dim_replicate"
+            | "manual"
+            | "maximal"
+            | "nan"
+            | "replicated"
+            | "shard_as"
+            | "shard_like"
+            | "true"
+            | "unknown"
+            | "unreduced"
+    )
 }
 
 /// Whether a word has the form of a name. `percent`: a `%` stands before it.
@@ -322,9 +321,11 @@ fn is_name(word: &str, percent: bool) -> bool {
 
 /// Whether a word cannot name an instruction: it reads as a type.
 pub(crate) fn reserved(name: &str) -> bool {
-    // Types have short names without punctuation; most instructions have a number behind a dot.
-    if name.len() > 13 || name.bytes().any(|b| matches!(b, b'.' | b'_' | b'-')) {
-        return false;
-    }
-    name != "tuple" && HloType::from_name(name).is_some()
+    // Few names begin as a type does: a letter and a digit, or one of four words.
+    let begins = match name.as_bytes() {
+        [b's' | b'u' | b'f' | b'c', second, ..] => second.is_ascii_digit(),
+        [first, second, ..] => matches!(&[*first, *second], b"pr" | b"bf" | b"to" | b"op"),
+        _ => false,
+    };
+    begins && name.len() <= 13 && HloType::from_name(name).is_some()
 }

@@ -3,7 +3,7 @@
 
 use super::on;
 use murre_components::diag::{Diagnostic, codes::verify as codes};
-use murre_components::hlo::{Computation, HloModule, HloOp};
+use murre_components::hlo::{Computation, HloModule, HloOp, OpSet};
 
 /// The operations that may finish what `op` starts; empty where it starts nothing.
 fn finishers(op: HloOp) -> &'static [HloOp] {
@@ -31,12 +31,11 @@ fn names(ops: &[HloOp]) -> String {
 
 /// Notes every pair that is none.
 pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
-    let mut involved = [false; 256];
+    let mut involved = OpSet::default();
     for start in HloOp::ALL.iter().filter(|op| !finishers(**op).is_empty()) {
-        involved[*start as usize] = true;
-        finishers(*start).iter().for_each(|end| involved[*end as usize] = true);
+        involved = finishers(*start).iter().fold(involved.with(*start), |set, end| set.with(*end));
     }
-    if !module.insts().any(|i| involved[i.op as usize]) {
+    if !module.ops().meets(involved) {
         return;
     }
     let mut users = vec![0u32; module.len()];
@@ -47,7 +46,7 @@ pub(super) fn background(module: &HloModule, faults: &mut Vec<Diagnostic>) {
             finished[o.index()] += u32::from(finishers(module.inst(*o).op).contains(&inst.op));
         }
     }
-    for inst in module.insts().filter(|i| involved[i.op as usize]) {
+    for inst in module.insts().filter(|i| involved.contains(i.op)) {
         let mut fault = |what: String, found: String, expected: String| {
             let fault = Diagnostic::error(&codes::VERIFY_OPERAND, what).found(found).expected(expected);
             faults.push(on(fault, inst, inst.id.0));
@@ -98,7 +97,7 @@ pub(super) fn threads(module: &HloModule, faults: &mut Vec<Diagnostic>) {
 
 /// Notes every fused computation that more than one instruction calls, and what it computes for nothing.
 pub(super) fn fusions(module: &HloModule, faults: &mut Vec<Diagnostic>) {
-    if !module.insts().any(|i| i.op == HloOp::Fusion) {
+    if !module.ops().contains(HloOp::Fusion) {
         return;
     }
     let mut callers = vec![0u32; module.computations.len()];

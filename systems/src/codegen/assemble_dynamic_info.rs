@@ -12,6 +12,7 @@
 //! Facts: `spec/ir.md 3.8, 4`, D12: a coefficient is a row stride, of a dense tensor the accumulated shape.
 
 use super::select_instructions::{Pending, PendingDynamic};
+use crate::compile::Lean;
 use arrayvec::ArrayVec;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -29,20 +30,51 @@ type Fault = (Code, String);
 
 /// The pass.
 pub fn assemble_dynamic_info(
-    mut aps: Query<(&mut ApHead, &mut ApDynamic)>,
+    aps: Query<(&mut ApHead, &mut ApDynamic)>,
     locs: Query<&LocHead>,
     insts: Query<&InstFrom>,
     axes: Query<&AxisRegs>,
     pending: Res<PendingDynamic>,
-    copies: Res<DynamicCopies>,
-    pool: Res<OperandPool>,
+    mut copies: ResMut<DynamicCopies>,
+    mut pool: ResMut<OperandPool>,
+    lean: Option<Res<Lean>>,
     mut payloads: ResMut<Payloads>,
     mut exprs: ResMut<Exprs>,
     diagnostics: Res<Diagnostics>,
 ) {
-    if pending.0.is_empty() {
-        return;
+    if !pending.0.is_empty() {
+        assemble(
+            aps,
+            locs,
+            insts,
+            axes,
+            &pending.0,
+            &copies.0,
+            &pool.0,
+            &mut payloads,
+            &mut exprs,
+            &diagnostics,
+        );
     }
+    if lean.is_some() {
+        // Instructions stand for the nodes now.
+        (pool.0, copies.0) = Default::default();
+    }
+}
+
+/// Hangs its run-time half on each pattern that waits.
+fn assemble(
+    mut aps: Query<(&mut ApHead, &mut ApDynamic)>,
+    locs: Query<&LocHead>,
+    insts: Query<&InstFrom>,
+    axes: Query<&AxisRegs>,
+    pending: &[Pending],
+    copies: &[TensorCopyDynamic],
+    pool: &[NodeOperand],
+    payloads: &mut Payloads,
+    exprs: &mut Exprs,
+    diagnostics: &Diagnostics,
+) {
     let (locs, from) = (crate::columns!(locs), crate::columns!(insts));
     let mut induction = seeded_map::<RegId, AxisId>();
     for (k, axis) in crate::columns!(axes).iter().enumerate().filter(|(_, a)| a.iv.is_some()) {
@@ -51,14 +83,14 @@ pub fn assemble_dynamic_info(
     let Ok(mut tables) = aps.contiguous_iter_mut() else { return };
     let Some((mut heads, mut dynamic)) = tables.next() else { return };
     let (heads, dynamic) = (heads.bypass_change_detection(), dynamic.bypass_change_detection());
-    for &Pending { ap, operands, copy } in &pending.0 {
-        let (head, copy) = (&mut heads[ap.index()], &copies.0[copy as usize]);
-        let addrs = &pool.0[operands.first as usize + 2..(operands.first + operands.count) as usize];
+    for &Pending { ap, operands, copy } in pending {
+        let (head, copy) = (&mut heads[ap.index()], &copies[copy as usize]);
+        let addrs = &pool[operands.first as usize + 2..(operands.first + operands.count) as usize];
         let space = locs[head.loc.index()].space;
         // The offsets of a vector are the last operand of the instruction: behind result and source.
         let index = ApId(ap.0 + 1 + u32::from(head.output));
         let made = offset_kind(addrs, index).and_then(|kind| {
-            let terms = terms(copy, addrs, kind, &induction, &mut exprs)?;
+            let terms = terms(copy, addrs, kind, &induction, exprs)?;
             if space != Space::Dram {
                 let tile = exprs.affine(terms.iter().map(|t| (t.expr, t.coef)), head.offset as i64);
                 let block = exprs.constant(0);
@@ -181,6 +213,25 @@ mod tests {
             shape: shape.iter().copied().collect(),
             max_index: 10,
             ..Default::default()
+        }
+    }
+
+    #[test]
+    fn a_lean_world_gives_the_nodes_operands_back() {
+        for lean in [false, true] {
+            let mut world = World::new();
+            world.insert_resource(PendingDynamic::default());
+            world.insert_resource(DynamicCopies(vec![copy(&[(0, 4)], &[])]));
+            world.insert_resource(OperandPool(vec![scalar(1)]));
+            world.init_resource::<Payloads>();
+            world.init_resource::<Exprs>();
+            world.init_resource::<Diagnostics>();
+            if lean {
+                world.insert_resource(Lean);
+            }
+            world.run_system_cached(assemble_dynamic_info).expect("runs");
+            assert_eq!(world.resource::<OperandPool>().0.is_empty(), lean);
+            assert_eq!(world.resource::<DynamicCopies>().0.is_empty(), lean);
         }
     }
 

@@ -217,18 +217,10 @@ pub fn chain(e: &mut Emit, c: &Chain, out: &Operand, source: &Operand) -> bool {
         e.scaled_activation(code, scale, bias, out, source);
         return true;
     }
-    let wires: Option<Vec<u8>> = c.steps.iter().map(|s| arithmetic(s.op, 0)).collect();
-    match (wires.as_deref(), c.steps.as_slice()) {
-        (Some([first, second]), [a, b]) => {
-            e.tensor_scalars(
-                [(*first, a.constant, a.reversed), (*second, b.constant, b.reversed)],
-                out,
-                source,
-            );
-            true
-        }
-        _ => false,
-    }
+    let [a, b] = c.steps.as_slice() else { return false };
+    let (Some(first), Some(second)) = (arithmetic(a.op, 0), arithmetic(b.op, 0)) else { return false };
+    e.tensor_scalars([(first, a.constant, a.reversed), (second, b.constant, b.reversed)], out, source);
+    true
 }
 
 /// To the nearest whole number, ties to even: the cast to integers does that for everything that has a fraction. The

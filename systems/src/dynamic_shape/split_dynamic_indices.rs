@@ -8,7 +8,7 @@
 //! Facts: `spec/ir.md 1.4`.
 
 use bevy_ecs::prelude::*;
-use murre_components::hlo::{ArrayShape, Attrs, Draft, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, Draft, HloInst, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::HloId;
 
 /// Number of operands before the indices.
@@ -28,7 +28,8 @@ fn vector_index(module: &HloModule, inst: HloInst<'_>) -> Option<(usize, ArraySh
 
 /// The pass.
 pub fn split_dynamic_indices(mut module: ResMut<HloModule>) {
-    if !module.insts().any(|i| vector_index(&module, i).is_some()) {
+    let sliced = OpSet::of(&[HloOp::DynamicSlice, HloOp::DynamicUpdateSlice]);
+    if !module.ops().meets(sliced) || !module.insts().any(|i| vector_index(&module, i).is_some()) {
         return;
     }
     let old = std::mem::take(&mut *module);

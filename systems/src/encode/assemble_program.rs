@@ -11,15 +11,25 @@ use crate::route::alloc_queues::queue_name;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::{Diagnostic, Diagnostics, codes::lower};
+use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::HloModule;
-use murre_components::ids::HloId;
+use murre_components::ids::{HloId, TextId};
 use murre_components::program::*;
 
 /// Numbers the HLO instructions that are named, in order of first use.
 struct Names<'a> {
     module: &'a HloModule,
     number: Vec<u32>,
+    /// The first name with some metadata: others with the same have the same source.
+    sources: SeededMap<TextId, usize>,
     out: Provenance,
+}
+
+impl<'a> Names<'a> {
+    fn of(module: &'a HloModule) -> Names<'a> {
+        let number = vec![u32::MAX; module.len()];
+        Names { module, number, sources: seeded_map(), out: Provenance::default() }
+    }
 }
 
 impl Names<'_> {
@@ -29,8 +39,16 @@ impl Names<'_> {
         };
         if *n == u32::MAX {
             *n = self.out.names.len() as u32;
-            self.out.names.push(inst.name().to_owned());
-            self.out.sources.push(inst.source().unwrap_or_default());
+            self.out.names.push(inst.name());
+            let metadata = inst.metadata_id();
+            match self.sources.get(&metadata) {
+                _ if metadata.is_none() => self.out.sources.push(""),
+                Some(first) => self.out.sources.push_again(*first),
+                None => {
+                    self.out.sources.push(&inst.source().unwrap_or_default());
+                    self.sources.insert(metadata, *n as usize);
+                }
+            }
         }
         *n
     }
@@ -158,8 +176,7 @@ pub fn assemble_program(
     p.queues = columns!(queues).iter().map(|q| Queue { name: queue_name(q), engine: q.engine }).collect();
     let entry = |b: &BlockHead| BlockEntry { queue: b.queue.0, first: b.first.0, count: b.count };
     p.blocks = columns!(blocks).iter().map(entry).collect();
-    let mut names =
-        Names { module: &module, number: vec![u32::MAX; module.len()], out: Provenance::default() };
+    let mut names = Names::of(&module);
     for k in 0..5 {
         names.out.streams[k] = encoded.from[k].iter().map(|h| names.number(*h)).collect();
     }

@@ -78,7 +78,7 @@ pub fn verify_encode(
                     program.provenance.streams[k]
                         .get(index)
                         .and_then(|n| program.provenance.names.get(*n as usize))
-                        .map_or("-", |n| n.as_str()),
+                        .unwrap_or("-"),
                     d.message,
                     d.found.unwrap_or_default(),
                     d.expected.unwrap_or_default()

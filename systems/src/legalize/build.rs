@@ -5,13 +5,16 @@ use super::rebuild::Rebuild;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{
     ArrayShape, Attrs, Computation, Direction, DotDims, Draft, HloInst, HloModule, HloOp, HloRange, Literal,
-    Shape,
+    OpSet, Shape,
 };
-use murre_components::ids::{CompId, HloId, TextId};
+use murre_components::ids::{AttrId, CompId, HloId, ShapeId, TextId};
 use std::sync::Arc;
 
 /// What an expansion pass knows.
 pub trait Expander {
+    /// The operations of its family: others are not looked at.
+    fn family(&self) -> OpSet;
+
     /// Whether this instruction is one of its family and has to go.
     fn wants(&self, inst: HloInst<'_>) -> bool;
 
@@ -24,7 +27,8 @@ pub trait Expander {
 
 /// Rewrites a module by an expander; `None` when there is nothing to do.
 pub fn expand_all(old: &HloModule, expander: &mut dyn Expander) -> Option<HloModule> {
-    if !old.insts().any(|i| expander.wants(i)) {
+    let family = expander.family();
+    if !old.ops().meets(family) || !old.insts().any(|i| family.contains(i.op) && expander.wants(i)) {
         return None;
     }
     let mut out = Rebuild::new(old);
@@ -32,13 +36,13 @@ pub fn expand_all(old: &HloModule, expander: &mut dyn Expander) -> Option<HloMod
     for (index, comp) in old.computations.iter().enumerate() {
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
-            if expander.wants(inst) {
+            if family.contains(inst.op) && expander.wants(inst) {
                 expander.prepare(old, inst, &mut out);
             }
         }
         for id in comp.instructions.iter() {
             let inst = old.inst(id);
-            if expander.wants(inst) {
+            if family.contains(inst.op) && expander.wants(inst) {
                 operands.clear();
                 operands.extend(inst.operands().iter().map(|o| out.moved[o.index()]));
                 let mut build = Build::new(&mut out, inst);
@@ -84,6 +88,19 @@ pub fn computation(
     });
     out.begin();
     id
+}
+
+/// Writes a number behind a text.
+fn push_decimal(text: &mut String, number: u32) {
+    let end = text.len();
+    let mut rest = number;
+    loop {
+        text.insert(end, (b'0' + (rest % 10) as u8) as char);
+        rest /= 10;
+        if rest == 0 {
+            return;
+        }
+    }
 }
 
 /// Writes instructions on behalf of one old instruction.
@@ -146,17 +163,33 @@ impl<'r> Build<'r> {
     ) -> HloId {
         let shape = self.out.module.intern_shape(shape);
         let attrs = self.out.module.intern_attrs(attrs);
-        let name = format!("{}.x{}", self.stem, self.made);
+        self.interned(op, shape, operands, called, attrs)
+    }
+
+    /// Any instruction whose shape and attributes are interned.
+    fn interned(
+        &mut self,
+        op: HloOp,
+        shape: ShapeId,
+        operands: &[HloId],
+        called: &[CompId],
+        attrs: AttrId,
+    ) -> HloId {
+        let stem = self.stem.len();
+        self.stem.push_str(".x");
+        push_decimal(&mut self.stem, self.made);
         self.made += 1;
-        self.out.push(Draft {
+        let id = self.out.push(Draft {
             operands,
             called,
             attrs,
             metadata: self.metadata,
             line: self.line,
             column: self.column,
-            ..Draft::new(&name, op, shape)
-        })
+            ..Draft::new(&self.stem, op, shape)
+        });
+        self.stem.truncate(stem);
+        id
     }
 
     /// An instruction with an array result.
@@ -166,6 +199,10 @@ impl<'r> Build<'r> {
 
     /// A scalar constant from its bytes.
     pub fn constant_bytes(&mut self, ty: HloType, dims: &[i64], data: Vec<u8>) -> HloId {
+        if dims.is_empty() && data.len() <= 8 {
+            let (shape, attrs) = self.out.scalar(ty, &data);
+            return self.interned(HloOp::Constant, shape, &[], &[], attrs);
+        }
         let literal = Literal::Array { shape: ArrayShape::new(ty, dims), data: data.into() };
         self.op(HloOp::Constant, ty, dims, &[], Attrs::Constant(Arc::new(literal)))
     }
@@ -203,15 +240,24 @@ impl<'r> Build<'r> {
 
     /// A constant with the type and extents of `like`.
     pub fn like(&mut self, like: HloId, value: f64) -> HloId {
-        let (ty, dims) = (self.ty(like), self.dims(like));
-        self.full(ty, &dims, value)
+        let c = self.constant(self.ty(like), value);
+        self.spread_like(c, like)
     }
 
     /// An integer constant with the type and extents of `like`.
     pub fn like_int(&mut self, like: HloId, value: i64) -> HloId {
-        let (ty, dims) = (self.ty(like), self.dims(like));
-        let c = self.integer(ty, value);
-        self.spread(c, &dims)
+        let c = self.integer(self.ty(like), value);
+        self.spread_like(c, like)
+    }
+
+    /// A scalar of the type of `like` broadcast to its extents.
+    fn spread_like(&mut self, scalar: HloId, like: HloId) -> HloId {
+        if self.out.module.inst(like).shape().array().is_none_or(|a| a.rank() == 0) {
+            return scalar;
+        }
+        let (shape, map) =
+            (self.out.plain(like), self.out.module.intern_attrs(Attrs::Dimensions(Vec::new())));
+        self.interned(HloOp::Broadcast, shape, &[scalar], &[], map)
     }
 
     /// A scalar broadcast to `dims`.
@@ -230,14 +276,14 @@ impl<'r> Build<'r> {
 
     /// `f(x)` of the same type.
     pub fn unary(&mut self, op: HloOp, x: HloId) -> HloId {
-        let (ty, dims) = (self.ty(x), self.dims(x));
-        self.op(op, ty, &dims, &[x], Attrs::None)
+        let shape = self.out.plain(x);
+        self.interned(op, shape, &[x], &[], AttrId::NONE)
     }
 
     /// `a op b` of the same type.
     pub fn binary(&mut self, op: HloOp, a: HloId, b: HloId) -> HloId {
-        let (ty, dims) = (self.ty(a), self.dims(a));
-        self.op(op, ty, &dims, &[a, b], Attrs::None)
+        let shape = self.out.plain(a);
+        self.interned(op, shape, &[a, b], &[], AttrId::NONE)
     }
 
     /// `a op value`.
@@ -278,8 +324,8 @@ impl<'r> Build<'r> {
 
     /// `p ? a : b`.
     pub fn select(&mut self, p: HloId, a: HloId, b: HloId) -> HloId {
-        let (ty, dims) = (self.ty(a), self.dims(a));
-        self.op(HloOp::Select, ty, &dims, &[p, a, b], Attrs::None)
+        let shape = self.out.plain(a);
+        self.interned(HloOp::Select, shape, &[p, a, b], &[], AttrId::NONE)
     }
 
     /// Conversion, where the types differ.

@@ -10,7 +10,7 @@ use super::build::{Build, Expander, computation, expand_all};
 use super::rebuild::Rebuild;
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::{CompId, HloId};
 
 /// The pass.
@@ -26,6 +26,10 @@ struct BatchNorm {
 }
 
 impl Expander for BatchNorm {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::BatchNormTraining, HloOp::BatchNormInference, HloOp::BatchNormGrad])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         matches!(inst.op, HloOp::BatchNormTraining | HloOp::BatchNormInference | HloOp::BatchNormGrad)
     }

@@ -10,7 +10,7 @@
 
 use super::build::{Build, Expander, expand_all};
 use bevy_ecs::prelude::*;
-use murre_components::hlo::{Attrs, DotDims, HloInst, HloModule};
+use murre_components::hlo::{Attrs, DotDims, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -26,6 +26,10 @@ const MAX_POSITIONS: i64 = 4096;
 struct Convolution;
 
 impl Expander for Convolution {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Convolution])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         match inst.attrs() {
             Attrs::Convolution { window, .. } => {

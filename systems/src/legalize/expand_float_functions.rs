@@ -13,7 +13,7 @@ use super::build::{Build, Expander, expand_all};
 use super::total_order::total_key;
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -32,6 +32,24 @@ struct FloatFunctions<'m> {
 }
 
 impl Expander for FloatFunctions<'_> {
+    fn family(&self) -> OpSet {
+        use HloOp::*;
+        OpSet::of(&[
+            Atan2,
+            Cbrt,
+            Ceil,
+            Compare,
+            Convert,
+            Cosine,
+            ExponentialMinusOne,
+            Floor,
+            LogPlusOne,
+            ReducePrecision,
+            RoundNearestAfz,
+            Tan,
+        ])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         use HloOp::*;
         let operand = inst.operands().first().and_then(|o| self.module.inst(*o).shape().array());

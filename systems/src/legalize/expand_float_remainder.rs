@@ -9,7 +9,7 @@ use super::expand_float_functions::with_sign_of;
 use super::rebuild::Rebuild;
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::{CompId, HloId};
 
 /// The pass.
@@ -44,6 +44,10 @@ fn next(b: &mut Build<'_>, c: HloId, rest: HloId, multiple: HloId) -> HloId {
 }
 
 impl Expander for FloatRemainder {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Remainder])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         inst.op == HloOp::Remainder
             && inst.shape().array().is_some_and(|s| {

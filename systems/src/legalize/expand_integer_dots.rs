@@ -6,7 +6,7 @@
 use super::build::{Build, Expander, expand_all};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, DotDims, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Attrs, DotDims, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -34,6 +34,10 @@ impl IntegerDots<'_> {
 }
 
 impl Expander for IntegerDots<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Dot])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         let small = |t: Option<HloType>| {
             t.is_some_and(|t| (t.is_int() || t == HloType::Pred) && t.bytes() <= 4 && t.bits() != 4)

@@ -8,7 +8,7 @@
 use super::build::{Build, Expander, expand_all};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Direction, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Direction, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -21,6 +21,10 @@ pub fn expand_integer_functions(mut module: ResMut<HloModule>) {
 struct IntegerFunctions;
 
 impl Expander for IntegerFunctions {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::PopulationCount, HloOp::CountLeadingZeros, HloOp::Power])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         matches!(inst.op, HloOp::PopulationCount | HloOp::CountLeadingZeros | HloOp::Power)
             && inst.shape().array().is_some_and(|s| matches!(s.ty, HloType::S32 | HloType::U32))

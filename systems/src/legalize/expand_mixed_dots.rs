@@ -6,7 +6,7 @@
 use super::build::{Build, Expander, expand_all};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -31,6 +31,10 @@ fn f8(ty: HloType) -> bool {
 }
 
 impl Expander for MixedDots<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Dot])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         let ty = |k: usize| {
             let id = inst.operands().get(k)?;

@@ -5,10 +5,10 @@
 //! infinity, so what is too large becomes NaN, while f8e5m2 goes to infinity.
 
 use super::build::{Build, Expander, expand_all};
-use super::region::is_pointwise;
+use super::region::POINTWISE;
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -36,15 +36,16 @@ impl NarrowTypes<'_> {
 }
 
 impl Expander for NarrowTypes<'_> {
+    fn family(&self) -> OpSet {
+        POINTWISE.with(HloOp::Iota)
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         use HloOp::*;
         if let (Iota, Attrs::Iota { dimension }, Some(s)) = (inst.op, inst.attrs(), inst.shape().array()) {
             // Positions past the type wrap.
             let narrow = matches!(s.ty, HloType::S8 | HloType::U8 | HloType::S16 | HloType::U16);
             return narrow && s.dims[*dimension as usize] > 1 << (s.ty.bits() - 1);
-        }
-        if !is_pointwise(inst.op) {
-            return false;
         }
         let (Some(ty), Some(result)) = (self.decides(inst), inst.shape().array()) else { return false };
         if inst.op == Convert {

@@ -13,7 +13,7 @@ use super::build::{Build, Expander, expand_all};
 use super::region::{apply, is_elementwise};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ANNOTATIONS, Attrs, HloInst, HloModule, HloOp};
+use murre_components::hlo::{ANNOTATIONS, Attrs, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -36,6 +36,25 @@ impl OneDevice<'_> {
 }
 
 impl Expander for OneDevice<'_> {
+    fn family(&self) -> OpSet {
+        use HloOp::*;
+        OpSet::of(&[
+            AddDependency,
+            AllGather,
+            AllReduce,
+            AllToAll,
+            CollectiveBroadcast,
+            CollectivePermute,
+            CustomCall,
+            Domain,
+            GetDimensionSize,
+            Map,
+            PartitionId,
+            ReduceScatter,
+            ReplicaId,
+        ])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         use HloOp::*;
         match inst.op {

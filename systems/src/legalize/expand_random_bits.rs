@@ -6,7 +6,7 @@
 use super::build::{Build, Expander, expand_all};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::HloId;
 
 /// The pass.
@@ -21,6 +21,10 @@ const WORD: HloType = HloType::U32;
 struct RandomBits;
 
 impl Expander for RandomBits {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::RngBitGenerator])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         let Shape::Tuple(parts) = inst.shape() else { return false };
         inst.op == HloOp::RngBitGenerator

@@ -13,7 +13,7 @@ use super::rebuild::Rebuild;
 use super::region::{apply, is_associative, is_elementwise, monoid, reduces_natively};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::{CompId, HloId};
 
 /// The pass.
@@ -47,6 +47,10 @@ impl Reduce<'_> {
 }
 
 impl Expander for Reduce<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Reduce])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         if inst.op != HloOp::Reduce {
             return false;

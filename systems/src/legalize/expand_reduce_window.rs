@@ -12,7 +12,7 @@ use super::build::{Build, Expander, expand_all};
 use super::region::{apply, is_associative, is_elementwise, monoid};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, WindowDim};
+use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, OpSet, WindowDim};
 use murre_components::ids::{CompId, HloId};
 
 /// The pass.
@@ -28,6 +28,10 @@ struct ReduceWindow<'m> {
 }
 
 impl Expander for ReduceWindow<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::ReduceWindow])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         inst.op == HloOp::ReduceWindow
             && inst.called().first().is_some_and(|c| is_elementwise(self.module, *c))

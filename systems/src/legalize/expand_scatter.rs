@@ -14,7 +14,9 @@ use crate::options::{CompileOptions, DgeLevels};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
 use murre_components::engine::Target;
-use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, ScatterDims, Shape};
+use murre_components::hlo::{
+    ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, OpSet, ScatterDims, Shape,
+};
 use murre_components::ids::{CompId, HloId};
 use murre_components::isa::transfer::EMITTED_COMPUTE;
 
@@ -57,6 +59,10 @@ struct Scatter<'m> {
 }
 
 impl Expander for Scatter<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Scatter])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         inst.op == HloOp::Scatter
             && inst.called().first().is_some_and(|c| is_elementwise(self.module, *c))

@@ -8,7 +8,7 @@ use super::build::{Build, Expander, expand_all};
 use super::region::{apply, is_elementwise};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp};
+use murre_components::hlo::{Attrs, Direction, HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
 /// Most window positions that are written out.
@@ -27,6 +27,10 @@ struct SelectAndScatter<'m> {
 }
 
 impl Expander for SelectAndScatter<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::SelectAndScatter])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         let Attrs::Window(window) = inst.attrs() else { return false };
         inst.op == HloOp::SelectAndScatter

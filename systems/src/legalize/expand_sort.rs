@@ -11,7 +11,7 @@ use super::region::{apply, is_elementwise};
 use super::total_order::{from_total_key, key_type, total_key};
 use bevy_ecs::prelude::*;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, Direction, HloInst, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::{CompId, HloId};
 
 /// The pass.
@@ -116,6 +116,10 @@ enum Less {
 }
 
 impl Expander for Sort<'_> {
+    fn family(&self) -> OpSet {
+        OpSet::of(&[HloOp::Sort, HloOp::TopK, HloOp::CustomCall])
+    }
+
     fn wants(&self, inst: HloInst<'_>) -> bool {
         let large = || {
             let mut arrays = inst.operands().iter().map(|o| self.module.inst(*o).shape().array());

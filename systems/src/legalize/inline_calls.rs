@@ -12,7 +12,7 @@ use super::rebuild::Rebuild;
 use bevy_ecs::prelude::*;
 use murre_components::diag::codes::lower::LOWER_RECURSION;
 use murre_components::diag::{Diagnostic, Diagnostics};
-use murre_components::hlo::{Draft, HloModule, HloOp};
+use murre_components::hlo::{Draft, HloModule, HloOp, OpSet};
 use murre_components::ids::{CompId, HloId};
 
 /// Most instructions that inlining may make, beside twice as many as there were: calls that double level by level end here.
@@ -20,7 +20,7 @@ pub const MAX_INLINED: usize = 2_000_000;
 
 /// The pass.
 pub fn inline_calls(mut module: ResMut<HloModule>, diagnostics: Res<Diagnostics>) {
-    if !module.insts().any(|i| is_call(i.op)) {
+    if !module.ops().meets(CALLS) {
         return;
     }
     match inline(&module) {
@@ -30,8 +30,10 @@ pub fn inline_calls(mut module: ResMut<HloModule>, diagnostics: Res<Diagnostics>
 }
 
 /// A fusion is a call of its computation: how its parts run together is for whoever compiles it to decide.
+const CALLS: OpSet = OpSet::of(&[HloOp::Call, HloOp::Fusion]);
+
 fn is_call(op: HloOp) -> bool {
-    matches!(op, HloOp::Call | HloOp::Fusion)
+    CALLS.contains(op)
 }
 
 /// A computation whose instructions are being copied to where it is called.

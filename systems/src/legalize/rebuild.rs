@@ -2,8 +2,11 @@
 //!
 //! Interned tables are carried over, so shapes, attributes and texts keep their ids.
 
-use murre_components::hlo::{Computation, Draft, HloModule, HloRange};
-use murre_components::ids::{CompId, HloId};
+use murre_components::dtype::HloType;
+use murre_components::hash::{SeededMap, seeded_map};
+use murre_components::hlo::{ArrayShape, Attrs, Computation, Draft, HloModule, HloRange, Literal, Shape};
+use murre_components::ids::{AttrId, CompId, HloId, ShapeId};
+use std::sync::Arc;
 
 /// A module under construction.
 pub struct Rebuild {
@@ -15,6 +18,10 @@ pub struct Rebuild {
     pub computations: Vec<CompId>,
     operands: Vec<HloId>,
     called: Vec<CompId>,
+    /// By shape: the static one of its type and extents without a layout.
+    plain: Vec<ShapeId>,
+    /// Shape and literal of the scalar constants written, by type and bytes.
+    scalars: SeededMap<(HloType, u64), (ShapeId, AttrId)>,
     /// First instruction of the computation that is being written.
     first: u32,
 }
@@ -28,8 +35,44 @@ impl Rebuild {
             computations: vec![CompId::NONE; old.computations.len()],
             operands: Vec::new(),
             called: Vec::new(),
+            plain: Vec::new(),
+            scalars: seeded_map(),
             first: 0,
         }
+    }
+
+    /// The static shape without a layout of a value's type and extents.
+    pub fn plain(&mut self, value: HloId) -> ShapeId {
+        let shape = self.module.inst(value).shape_id();
+        match self.plain.get(shape.index()) {
+            Some(known) if known.is_some() => *known,
+            _ => {
+                let plain = match self.module.shape(shape) {
+                    Shape::Array(a) => ArrayShape::new(a.ty, a.dims.as_slice()),
+                    _ => ArrayShape::new(HloType::Token, []),
+                };
+                let id = self.module.intern_shape(Shape::Array(plain));
+                if self.plain.len() <= shape.index() {
+                    self.plain.resize(shape.index() + 1, ShapeId::NONE);
+                }
+                self.plain[shape.index()] = id;
+                id
+            }
+        }
+    }
+
+    /// Shape and literal of a scalar constant of at most eight bytes.
+    pub fn scalar(&mut self, ty: HloType, bytes: &[u8]) -> (ShapeId, AttrId) {
+        let word = bytes.iter().rev().fold(0, |w, b| w << 8 | u64::from(*b));
+        let module = &mut self.module;
+        *self.scalars.entry((ty, word)).or_insert_with(|| {
+            let shape = ArrayShape::new(ty, []);
+            let literal = Literal::Array { shape: shape.clone(), data: bytes.to_vec().into() };
+            (
+                module.intern_shape(Shape::Array(shape)),
+                module.intern_attrs(Attrs::Constant(Arc::new(literal))),
+            )
+        })
     }
 
     /// What follows belongs to a new computation.
@@ -64,7 +107,7 @@ impl Rebuild {
         let computations = &self.computations;
         self.called.clear();
         self.called.extend(inst.called().iter().map(|c| computations[c.index()]));
-        let new = self.module.push(Draft { operands, called: &self.called, ..inst.draft() });
+        let new = self.module.push_copy(inst, operands, &self.called);
         self.moved[id.index()] = new;
         new
     }

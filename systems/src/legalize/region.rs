@@ -3,7 +3,7 @@
 
 use super::build::Build;
 use murre_components::dtype::HloType;
-use murre_components::hlo::{Attrs, HloModule, HloOp, Shape};
+use murre_components::hlo::{Attrs, HloModule, HloOp, OpSet, Shape};
 use murre_components::ids::{CompId, HloId};
 
 /// Whether every instruction of the computation works element by element.
@@ -20,56 +20,62 @@ pub fn is_elementwise(module: &HloModule, computation: CompId) -> bool {
     })
 }
 
-/// Operations that compute each element from the elements in the same place.
-pub fn is_pointwise(op: HloOp) -> bool {
+/// The operations that work element by element.
+pub const POINTWISE: OpSet = {
     use HloOp::*;
-    matches!(
-        op,
-        Abs | Add
-            | And
-            | Atan2
-            | BitcastConvert
-            | Cbrt
-            | Ceil
-            | Clamp
-            | Compare
-            | Convert
-            | Cosine
-            | CountLeadingZeros
-            | Divide
-            | Erf
-            | Exponential
-            | ExponentialMinusOne
-            | Floor
-            | IsFinite
-            | Log
-            | LogPlusOne
-            | Logistic
-            | Maximum
-            | Minimum
-            | Multiply
-            | Negate
-            | Not
-            | Or
-            | PopulationCount
-            | Power
-            | ReducePrecision
-            | Remainder
-            | RoundNearestAfz
-            | RoundNearestEven
-            | Rsqrt
-            | Select
-            | ShiftLeft
-            | ShiftRightArithmetic
-            | ShiftRightLogical
-            | Sign
-            | Sine
-            | Sqrt
-            | Subtract
-            | Tan
-            | Tanh
-            | Xor
-    )
+    OpSet::of(&[
+        Abs,
+        Add,
+        And,
+        Atan2,
+        BitcastConvert,
+        Cbrt,
+        Ceil,
+        Clamp,
+        Compare,
+        Convert,
+        Cosine,
+        CountLeadingZeros,
+        Divide,
+        Erf,
+        Exponential,
+        ExponentialMinusOne,
+        Floor,
+        IsFinite,
+        Log,
+        LogPlusOne,
+        Logistic,
+        Maximum,
+        Minimum,
+        Multiply,
+        Negate,
+        Not,
+        Or,
+        PopulationCount,
+        Power,
+        ReducePrecision,
+        Remainder,
+        RoundNearestAfz,
+        RoundNearestEven,
+        Rsqrt,
+        Select,
+        ShiftLeft,
+        ShiftRightArithmetic,
+        ShiftRightLogical,
+        Sign,
+        Sine,
+        Sqrt,
+        Subtract,
+        Tan,
+        Tanh,
+        Xor,
+    ])
+};
+
+/// Operations that compute each element from the elements in the same place.
+#[inline]
+pub fn is_pointwise(op: HloOp) -> bool {
+    POINTWISE.contains(op)
 }
 
 /// Writes the computation `computation` (already in the new module) on arrays; returns the leaves of its root.

@@ -115,7 +115,7 @@ impl Lower<'_> {
             regs: AxisRegs { iv: RegId::NONE, limit: guard, condition, per_engine: [RegId::NONE; 5] },
         });
         self.axes.push(axis);
-        self.node(NodeKind::LoopBegin, HloOp::Conditional, 0, 0, Vec::new(), NodeScalars::default());
+        self.node(NodeKind::LoopBegin, HloOp::Conditional, 0, 0, [], NodeScalars::default());
         let values = self.run_branch(branch, argument)?;
         for (home, leaf) in homes.iter().zip(&values) {
             if let Home::Memory(loc) = home {
@@ -131,7 +131,7 @@ impl Lower<'_> {
             }
         }
         self.scalar_move_imm(condition, 0);
-        self.node(NodeKind::LoopEnd, HloOp::Conditional, 0, 0, Vec::new(), NodeScalars::default());
+        self.node(NodeKind::LoopEnd, HloOp::Conditional, 0, 0, [], NodeScalars::default());
         self.axes.pop();
         Ok(())
     }
@@ -139,6 +139,6 @@ impl Lower<'_> {
     /// A branch's results for an argument that it may not overwrite.
     fn run_branch(&mut self, branch: CompId, argument: &[Leaf]) -> Lowered<Vec<Leaf>> {
         self.enter_reading(branch, argument, |this| this.lower_computation(branch))?;
-        Ok(self.values[self.module.comp(branch).root.index()].clone())
+        Ok(self.values.of(self.module.comp(branch).root).to_vec())
     }
 }

@@ -127,7 +127,7 @@ impl Lower<'_> {
                 self.locs[loc.index()].owner = self.depth();
             }
         }
-        self.node(NodeKind::LoopBegin, HloOp::While, 0, 0, Vec::new(), NodeScalars::default());
+        self.node(NodeKind::LoopBegin, HloOp::While, 0, 0, [], NodeScalars::default());
         let outside = self.stash(&carries);
         let result = self.run_body(body, &inside)?;
         let skip = counting.as_ref().filter(|_| counter_is_axis).map(|c| c.leaf);
@@ -136,7 +136,7 @@ impl Lower<'_> {
             let again = self.run_condition(condition, &inside)?;
             self.move_scalar(row.regs.condition, again);
         }
-        self.node(NodeKind::LoopEnd, HloOp::While, 0, 0, Vec::new(), NodeScalars::default());
+        self.node(NodeKind::LoopEnd, HloOp::While, 0, 0, [], NodeScalars::default());
         self.axes.pop();
         for (loc, remaining) in outside {
             self.locs[loc.index()].owner = self.depth();
@@ -375,7 +375,7 @@ impl Lower<'_> {
             }
         }
         self.enter(uses, number, parameter, |this| this.lower_computation(computation))?;
-        Ok(self.values[self.module.comp(computation).root.index()].clone())
+        Ok(self.values.of(self.module.comp(computation).root).to_vec())
     }
 
     /// Runs `lower` inside a computation whose parameter has the given leaves.
@@ -392,7 +392,7 @@ impl Lower<'_> {
         }
         self.uses.push(uses);
         let caller = self.current;
-        self.values[parameter.index()] = leaves.to_vec();
+        self.values.set(parameter, leaves.iter().cloned());
         let done = lower(self);
         self.current = caller;
         self.uses.pop();
@@ -428,7 +428,7 @@ impl Lower<'_> {
     /// Lowers the condition and returns its value.
     fn run_condition(&mut self, computation: CompId, parameter: &[Leaf]) -> Lowered<Scalar> {
         self.enter_reading(computation, parameter, |this| this.lower_computation(computation))?;
-        let result = self.values[self.module.comp(computation).root.index()].clone();
+        let result = self.values.of(self.module.comp(computation).root).to_vec();
         match result.first() {
             Some(leaf) => {
                 let leaf = leaf.clone();
@@ -458,7 +458,7 @@ impl Lower<'_> {
             }
             Ok(())
         })?;
-        let leaf = self.values[wanted.index()].first().cloned().unwrap_or(Leaf::Token);
+        let leaf = self.values.of(wanted).first().cloned().unwrap_or(Leaf::Token);
         self.scalar(&leaf)
     }
 

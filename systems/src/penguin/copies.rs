@@ -2,7 +2,7 @@
 //! by DMA; through DRAM where a dimension straddles partitions.
 
 use super::lower::{Lower, Lowered};
-use super::view::{DmaSide, View, dma_dims, engine_pattern};
+use super::view::{DmaSide, Sizes, View, dma_dims, engine_pattern};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
@@ -10,6 +10,7 @@ use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeScalars};
 use murre_components::program::VarKind;
+use smallvec::{SmallVec, smallvec};
 
 impl Lower<'_> {
     /// Copies `source` onto `target` (equal extents) by DMA; more dimensions than a pattern has are unrolled.
@@ -25,7 +26,7 @@ impl Lower<'_> {
         if copies > 4096 {
             return self.refuse(&codes::LOWER_LAYOUT, format!("a copy needs {copies} patterns"));
         }
-        let mut index = vec![0u64; extra];
+        let mut index: Sizes = smallvec![0; extra];
         for _ in 0..copies {
             let at = |pick: fn(&(u64, i64, i64)) -> i64| -> i64 {
                 index.iter().zip(&dims).map(|(i, d)| *i as i64 * pick(d)).sum()
@@ -39,7 +40,7 @@ impl Lower<'_> {
             if s < 0 || t < 0 || s > u32::MAX as i64 || t > u32::MAX as i64 {
                 return self.refuse(&codes::LOWER_LAYOUT, "an element offset does not fit 32 bits");
             }
-            let operands = vec![
+            let operands = [
                 self.access_view(target, t as u32, tp, AccessMode::Store),
                 self.access_view(source, s as u32, sp, AccessMode::Load),
             ];
@@ -64,7 +65,7 @@ impl Lower<'_> {
             return false;
         }
         let mut parts = 1;
-        let mut candidates = vec![1];
+        let mut candidates: SmallVec<[u64; 8]> = smallvec![1];
         for (n, _) in &target.dims {
             parts *= n;
             if parts > 128 {
@@ -77,7 +78,7 @@ impl Lower<'_> {
             let to = engine_pattern(target, t.parts, tp, parts, 3);
             let from = engine_pattern(source, s.parts, sp, parts, 3);
             if let (Some((to, to_pattern)), Some((from, from_pattern))) = (to, from) {
-                let operands = vec![
+                let operands = [
                     self.access_view(target, to, to_pattern, AccessMode::Store),
                     self.access_view(source, from, from_pattern, AccessMode::Load),
                 ];
@@ -98,7 +99,7 @@ impl Lower<'_> {
             let f = this.facts(loc);
             this.new_loc(Space::Dram, VarKind::Internal, f.dtype, 1, f.parts * f.part_elems)
         };
-        let alone = |v: &View| View { loc: v.loc, ty: v.ty, offset: 0, dims: vec![(v.elements(), 1)] };
+        let alone = |v: &View| View { loc: v.loc, ty: v.ty, offset: 0, dims: smallvec![(v.elements(), 1)] };
         let (dram, tile) = (DmaSide { part_elems: None }, |this: &Self, v: &View| this.side(v));
         if dma_dims(
             source,

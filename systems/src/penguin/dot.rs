@@ -4,11 +4,12 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::view::{Layout, View, row_major};
+use super::view::{Dims, Layout, Sizes, View, row_major};
 use murre_components::bir::Space;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInst};
+use smallvec::SmallVec;
 
 /// Most matrix multiplications that one dot may unroll to.
 const MAX_MULTIPLIES: u64 = 1 << 20;
@@ -30,7 +31,7 @@ pub struct Dot {
     /// Element type of the result.
     pub ty: HloType,
     /// Extents of the result; batch, rows, columns in row-major order.
-    pub result: Vec<u64>,
+    pub result: Sizes,
 }
 
 impl Lower<'_> {
@@ -85,7 +86,7 @@ impl Lower<'_> {
     ) -> Lowered<View> {
         let v = self.as_own_view(leaf)?;
         let free = (0..v.dims.len() as i64).filter(|d| !batch.contains(d) && !contracting.contains(d));
-        let order: Vec<i64> = batch.iter().chain(contracting).copied().chain(free).collect();
+        let order: SmallVec<[i64; 4]> = batch.iter().chain(contracting).copied().chain(free).collect();
         let permuted = v.transpose(&order);
         Ok(match merge_groups(&permuted, &shape) {
             Some(v) => v,
@@ -120,10 +121,10 @@ impl Lower<'_> {
 
 /// Reshapes to the three groups where each group's strides merge.
 fn merge_groups(v: &View, shape: &[u64; 3]) -> Option<View> {
-    let mut dims = Vec::with_capacity(3);
+    let mut dims = Dims::new();
     let mut rest = v.dims.as_slice();
     for (g, &want) in shape.iter().enumerate() {
-        let mut taken = Vec::new();
+        let mut taken = Dims::new();
         let mut have = 1;
         while !rest.is_empty() && (have < want || rest[0].0 == 1 || g == 2) {
             have *= rest[0].0;

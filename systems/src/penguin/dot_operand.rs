@@ -6,10 +6,11 @@
 
 use super::lower::{Lower, Lowered};
 use super::rolled::{At, run_time};
-use super::view::{Layout, View};
+use super::view::{Dims, Layout, View};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeOperand};
+use smallvec::{SmallVec, smallvec};
 
 /// Part of a dimension that is dealt over partitions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,14 +23,17 @@ pub struct Segment {
     pub tiles: u64,
 }
 
+/// The segments of a dimension: a rest follows the main part.
+pub type Segments = SmallVec<[Segment; 2]>;
+
 /// Deals a dimension over at most 128 partitions: evenly where a divisor is large enough, else in a main part and a rest.
-pub fn segments(n: u64) -> Vec<Segment> {
+pub fn segments(n: u64) -> Segments {
     let parts = Layout::spread(&[n]).parts;
     if n <= 128 || parts >= 64 {
-        return vec![Segment { start: 0, parts, tiles: n / parts }];
+        return smallvec![Segment { start: 0, parts, tiles: n / parts }];
     }
     let main = n / 128 * 128;
-    vec![
+    smallvec![
         Segment { start: 0, parts: 128, tiles: main / 128 },
         Segment { start: main, parts: n - main, tiles: 1 },
     ]
@@ -115,7 +119,7 @@ impl Lower<'_> {
     pub fn held(&self, h: &Held, at: i64, free: &[(u64, i64)], mode: AccessMode) -> NodeOperand {
         let elems = self.facts(h.loc).part_elems as i32;
         let mut pattern = ApPattern::of([(elems, h.parts as u32)]);
-        let mut pairs: Vec<(u64, i64)> = free.iter().copied().filter(|d| d.0 != 1).collect();
+        let mut pairs: Dims = free.iter().copied().filter(|d| d.0 != 1).collect();
         if pairs.is_empty() {
             pairs.push((1, 1));
         }
@@ -133,11 +137,11 @@ mod tests {
     #[test]
     fn dimensions_are_dealt_evenly_or_with_a_rest() {
         let s = |start, parts, tiles| Segment { start, parts, tiles };
-        assert_eq!(segments(4096), [s(0, 128, 32)]);
-        assert_eq!(segments(11_008), [s(0, 128, 86)]);
-        assert_eq!(segments(7), [s(0, 7, 1)]);
-        assert_eq!(segments(130), [s(0, 65, 2)]);
-        assert_eq!(segments(1009), [s(0, 128, 7), s(896, 113, 1)]);
-        assert_eq!(segments(50_257), [s(0, 128, 392), s(50_176, 81, 1)]);
+        assert_eq!(segments(4096)[..], [s(0, 128, 32)]);
+        assert_eq!(segments(11_008)[..], [s(0, 128, 86)]);
+        assert_eq!(segments(7)[..], [s(0, 7, 1)]);
+        assert_eq!(segments(130)[..], [s(0, 65, 2)]);
+        assert_eq!(segments(1009)[..], [s(0, 128, 7), s(896, 113, 1)]);
+        assert_eq!(segments(50_257)[..], [s(0, 128, 392), s(50_176, 81, 1)]);
     }
 }

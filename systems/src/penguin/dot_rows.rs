@@ -21,6 +21,7 @@ use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeScalars};
 use murre_components::program::VarKind;
+use smallvec::smallvec;
 use std::collections::VecDeque;
 
 /// Fewer elements of the matrix than this go to the array: their transposing DMA is cheap.
@@ -67,8 +68,9 @@ impl Lower<'_> {
                 let tile = self.cast_tile(sums, dtype)?;
                 let tiles = segment.tiles as i64;
                 let columns = dot.columns as i64;
-                let across =
-                    |step: i64, member: i64| vec![(segment.parts, step), (n, member), (segment.tiles, 1)];
+                let across = |step: i64, member: i64| {
+                    smallvec![(segment.parts, step), (n, member), (segment.tiles, 1)]
+                };
                 let source = View { loc: tile, ty: dot.ty, offset: 0, dims: across(n as i64 * tiles, tiles) };
                 let at = b as i64 * columns + segment.start as i64;
                 let target = View { loc: home, ty: dot.ty, offset: at, dims: across(tiles, columns) };
@@ -111,13 +113,13 @@ impl Lower<'_> {
             let g = end - j;
             let product = self.tile(DType::F32, Layout { parts: s.parts, free: g * n * k })?;
             let plain = |loc| Held { loc, parts: s.parts, offset: 0, batch: 0, tile: 0, free: 1 };
-            let operands = vec![
+            let operands = [
                 self.whole_tile(product, AccessMode::Store),
                 self.held(&rows, 0, &[(g, rows.tile), (n, rows.batch), (k, rows.free)], AccessMode::Load),
                 self.held(&plain(vector), 0, &[(g, 0), (n * k, 1)], AccessMode::Load),
             ];
             self.node(NodeKind::Elementwise, HloOp::Multiply, 0, 0, operands, NodeScalars::default());
-            let operands = vec![
+            let operands = [
                 self.held(&plain(sums), j as i64, &[(g, 1), (n, s.tiles as i64)], AccessMode::Store),
                 self.held(&plain(product), 0, &[(g * n, k as i64), (k, 1)], AccessMode::Load),
             ];
@@ -132,7 +134,7 @@ impl Lower<'_> {
         let v = &dot.stationary;
         let dtype = self.dtype(v.ty)?;
         let tile = self.tile(dtype, Layout { parts, free: (b.1 - b.0) * dot.k })?;
-        let dims = vec![(parts, 0), (b.1 - b.0, v.dims[0].1), v.dims[1]];
+        let dims = smallvec![(parts, 0), (b.1 - b.0, v.dims[0].1), v.dims[1]];
         let source = View { loc: v.loc, ty: v.ty, offset: v.offset + b.0 as i64 * v.dims[0].1, dims };
         self.dma_copy(&View::whole(tile, v.ty, &source.extents()), &source)?;
         Ok(tile)
@@ -145,7 +147,7 @@ impl Lower<'_> {
             return Ok(tile);
         }
         let out = self.tile(dtype, Layout { parts: f.parts, free: f.part_elems })?;
-        let operands = vec![self.whole_tile(out, AccessMode::Store), self.whole_tile(tile, AccessMode::Load)];
+        let operands = [self.whole_tile(out, AccessMode::Store), self.whole_tile(tile, AccessMode::Load)];
         self.node(NodeKind::Elementwise, HloOp::Convert, 0, 0, operands, NodeScalars::default());
         Ok(out)
     }
@@ -169,14 +171,14 @@ mod tests {
                 loc: LocId(1),
                 ty: HloType::F32,
                 offset: 0,
-                dims: vec![(batch, 0), (k, along), (columns, between)],
+                dims: smallvec![(batch, 0), (k, along), (columns, between)],
             },
             batch,
             k,
             rows,
             columns,
             ty: HloType::F32,
-            result: vec![batch, rows, columns],
+            result: smallvec![batch, rows, columns],
         };
         assert!(lower.suits_rows(&dot(1, 1, 4096, 32_000, 1, 4096)));
         assert!(lower.suits_rows(&dot(32, 1, 128, 2048, 1, 4096)));

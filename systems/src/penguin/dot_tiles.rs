@@ -22,6 +22,7 @@ use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeOperand, NodeScalars};
 use murre_components::program::VarKind;
+use smallvec::{SmallVec, smallvec};
 use std::collections::VecDeque;
 
 const ROW_TILE: u64 = 128;
@@ -140,6 +141,9 @@ struct Bank {
     started: bool,
 }
 
+/// The banks of a group.
+type Banks = SmallVec<[Bank; 2]>;
+
 /// Where the result goes.
 struct Home {
     loc: LocId,
@@ -187,9 +191,9 @@ impl Lower<'_> {
         })?;
         let (columns, width) = (dot.columns as i64, width as i64);
         let dims = match in_sbuf {
-            true => vec![(dot.batch, columns), (dot.rows, width), (dot.columns, 1)],
+            true => smallvec![(dot.batch, columns), (dot.rows, width), (dot.columns, 1)],
             false => {
-                vec![(dot.batch, dot.rows as i64 * columns), (dot.rows, columns), (dot.columns, 1)]
+                smallvec![(dot.batch, dot.rows as i64 * columns), (dot.rows, columns), (dot.columns, 1)]
             }
         };
         self.dot_result(dot, View { loc, ty: dot.ty, offset: 0, dims })
@@ -224,9 +228,9 @@ impl Lower<'_> {
         turning: &Turning,
         members: Reach,
         rows: Reach,
-    ) -> Lowered<Vec<Option<Held>>> {
+    ) -> Lowered<SmallVec<[Option<Held>; 2]>> {
         let bytes = self.dtype(dot.stationary.ty)?.bytes() as u64;
-        let mut out = Vec::with_capacity(deal.len());
+        let mut out = SmallVec::new();
         for s in deal {
             let share = members.1 * rows.1 * s.tiles * bytes;
             if turning.stationary && share <= STATIONARY_BYTES {
@@ -251,11 +255,11 @@ impl Lower<'_> {
         turning: &Turning,
         fixed: &[Option<Held>],
         w: Window,
-    ) -> Lowered<Vec<Bank>> {
+    ) -> Lowered<Banks> {
         let mut banks = self.banks(g, w);
         let bytes = self.dtype(dot.moving.ty)?.bytes() as u64;
         let width = w.members.1 * w.columns.1;
-        let mut loads = Vec::new();
+        let mut loads: SmallVec<[(usize, Span); 4]> = SmallVec::new();
         for (n, s) in deal.iter().enumerate() {
             let together = (LOAD_BYTES / (width * bytes).max(1)).clamp(1, s.tiles);
             let begins = (0..s.tiles).step_by(together as usize);
@@ -295,8 +299,8 @@ impl Lower<'_> {
     }
 
     /// The banks of a group, row tile by row tile.
-    fn banks(&mut self, g: &Grouping, w: Window) -> Vec<Bank> {
-        let mut out = Vec::new();
+    fn banks(&mut self, g: &Grouping, w: Window) -> Banks {
+        let mut out = Banks::new();
         let mut r = 0;
         while r < w.rows.1 {
             let tile = (r, w.rows.1.min(r + ROW_TILE));
@@ -329,7 +333,7 @@ impl Lower<'_> {
             let x = at(moving, bank.columns.0);
             let flags = !bank.started as u8 | (stop as u8) << 1;
             bank.started = true;
-            let operands = vec![
+            let operands = [
                 self.bank_part(bank, (b - bank.members.0) * columns, columns, AccessMode::Store),
                 self.held(moving, x, &[(columns, moving.free)], AccessMode::Load),
                 self.held(stationary, w, &[(rows, stationary.free)], AccessMode::Load),
@@ -372,7 +376,7 @@ impl Lower<'_> {
                 let target = self.access(tile, first as u32, pattern, AccessMode::Store);
                 let source = self.bank_part(bank, 0, cells, AccessMode::Load);
                 if run_time_column.is_static() {
-                    let operands = vec![target, source];
+                    let operands = [target, source];
                     self.node(NodeKind::Elementwise, HloOp::Convert, 0, 0, operands, NodeScalars::default());
                 } else {
                     let kind = NodeKind::TensorCopyDynamicDst;
@@ -380,7 +384,7 @@ impl Lower<'_> {
                 }
             }
             if !home.in_sbuf {
-                let dims = |member: i64, row: i64| vec![(members, member), (parts, row), (columns, 1)];
+                let dims = |member: i64, row: i64| smallvec![(members, member), (parts, row), (columns, 1)];
                 let source =
                     View { loc: tile, ty: dot.ty, offset: 0, dims: dims(columns as i64, free as i64) };
                 let (all_rows, all) = (dot.rows as i64, dot.columns as i64);
@@ -411,7 +415,7 @@ mod tests {
             let v = |n| View::whole(LocId(0), murre_components::dtype::HloType::Bf16, &[batch, k, n]);
             let ty = murre_components::dtype::HloType::Bf16;
             let (stationary, moving) = (v(rows), v(columns));
-            let result = vec![batch, rows, columns];
+            let result = smallvec![batch, rows, columns];
             let none = Turning { stationary: false, moving: false, columns: u64::MAX, identity: LocId::NONE };
             let w = walk(&Dot { stationary, moving, batch, k, rows, columns, ty, result }, limit, &none);
             (w.group.columns, w.rolled)

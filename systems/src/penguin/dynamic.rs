@@ -7,7 +7,7 @@
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
 use super::scalar::{SIGNED, Scalar};
-use super::view::{Layout, View, dma_dims, engine_pattern, merged, row_major};
+use super::view::{Layout, Sizes, View, dma_dims, engine_pattern, merged, row_major};
 use arrayvec::ArrayVec;
 use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
@@ -19,6 +19,7 @@ use murre_components::penguin::{
     AccessMode, ApIndices, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
 };
 use murre_components::program::VarKind;
+use smallvec::{SmallVec, smallvec};
 
 /// A run-time address on its way into a node: what each index counts, and its register (`generic_addrs`).
 #[derive(Clone, Default, Debug)]
@@ -39,7 +40,7 @@ impl RunTime {
 /// The clamped starts of a window.
 struct Starts {
     /// Static part per dimension.
-    fixed: Vec<i64>,
+    fixed: SmallVec<[i64; 4]>,
     /// Run-time parts.
     dynamic: RunTime,
 }
@@ -47,7 +48,7 @@ struct Starts {
 impl Lower<'_> {
     /// Clamps the starts of a window of `window` in `whole` and splits them into constants and registers.
     fn starts(&mut self, indices: &[&Leaf], whole: &View, window: &[u64]) -> Lowered<Starts> {
-        let mut starts = Starts { fixed: vec![0; window.len()], dynamic: RunTime::default() };
+        let mut starts = Starts { fixed: smallvec![0; window.len()], dynamic: RunTime::default() };
         if whole.is_contiguous() && whole.dims.len() <= 8 {
             // Dense: the scales below are the row strides.
             starts.dynamic.copy.shape = whole.dims.iter().map(|d| d.0).collect();
@@ -96,7 +97,7 @@ impl Lower<'_> {
 
     /// The window of `whole` at its static starts.
     fn window(whole: &View, fixed: &[i64], sizes: &[u64]) -> View {
-        let limit: Vec<i64> = fixed.iter().zip(sizes).map(|(s, n)| s + *n as i64).collect();
+        let limit: SmallVec<[i64; 4]> = fixed.iter().zip(sizes).map(|(s, n)| s + *n as i64).collect();
         whole.slice(fixed, &limit, &[])
     }
 
@@ -238,7 +239,7 @@ impl Lower<'_> {
 
     /// The elements of a flat tile in the order of a window's free pairs.
     fn line(&self, tile: LocId, window: &View, mode: AccessMode) -> Lowered<NodeOperand> {
-        let shape: Vec<u64> = merged(&window.dims).iter().map(|d| d.0).collect();
+        let shape: Sizes = merged(&window.dims).iter().map(|d| d.0).collect();
         let n = window.elements();
         let free = row_major(&shape).into_iter().map(|(n, s)| (s as i32, n as u32));
         let pairs = std::iter::once((self.facts(tile).part_elems as i32, 1));
@@ -297,8 +298,8 @@ impl Lower<'_> {
         let imm = self.dynamic.len() as u32;
         self.dynamic.push(copy);
         let scalars = NodeScalars { imm, ..Default::default() };
-        let mut operands = vec![target, source];
-        operands.extend(addrs.into_iter().map(|r| NodeOperand::Scalar(r, DType::I32)));
+        let addrs = addrs.into_iter().map(|r| NodeOperand::Scalar(r, DType::I32));
+        let operands = [target, source].into_iter().chain(addrs);
         self.node(kind, HloOp::Copy, 0, 0, operands, scalars);
     }
 

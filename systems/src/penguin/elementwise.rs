@@ -3,12 +3,13 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, extents};
-use super::view::{Layout, View};
+use super::view::{Layout, Sizes, View};
 use murre_components::bir::ApPattern;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
 use murre_components::hlo::{Attrs, HloInst, HloOp};
-use murre_components::penguin::{AccessMode, NodeHead, NodeKind, NodeScalars};
+use murre_components::penguin::{AccessMode, NodeHead, NodeKind, NodeOperand, NodeScalars};
+use smallvec::SmallVec;
 
 /// What the machine computes elementwise on tiles of this operand type. What HLO has beyond is gone after stage
 /// `legalize`.
@@ -126,13 +127,11 @@ impl Lower<'_> {
             Attrs::Compare { direction, .. } => *direction as u8,
             _ => 0,
         };
-        let predicate;
-        let mut operands: Vec<&Leaf> = leaves.to_vec();
-        if inst.op == HloOp::Select {
-            predicate = broadcast_scalar(leaves[0], &dims);
-            operands[0] = &predicate;
+        if let (HloOp::Select, [predicate, a, b]) = (inst.op, leaves) {
+            let predicate = broadcast_scalar(predicate, &dims);
+            return self.emit(inst.op, sub, &[&predicate, a, b], shape.ty, &dims);
         }
-        self.emit(inst.op, sub, &operands, shape.ty, &dims)
+        self.emit(inst.op, sub, leaves, shape.ty, &dims)
     }
 
     /// Emits one elementwise node.
@@ -146,12 +145,12 @@ impl Lower<'_> {
             }
         }
         let dtype = self.dtype(ty)?;
-        let mut operands = vec![];
+        let mut inputs: SmallVec<[NodeOperand; 3]> = SmallVec::new();
         for leaf in leaves {
-            operands.push(self.engine_operand(leaf, layout, 3)?);
+            inputs.push(self.engine_operand(leaf, layout, 3)?);
         }
         let loc = self.tile(dtype, layout)?;
-        operands.insert(0, self.whole_tile(loc, AccessMode::Store));
+        let operands = std::iter::once(self.whole_tile(loc, AccessMode::Store)).chain(inputs);
         let mut flags = 0;
         if leaves.first().is_some_and(|l| clean(l)) {
             flags |= NodeHead::CLEAN0;
@@ -234,7 +233,7 @@ impl Lower<'_> {
         let bytes = [((layout.free as i32) * ratio, parts), (ratio, free)];
         let source = self.access_view(&low, 0, ApPattern::of(bytes), AccessMode::Load);
         let target = self.tile(self.dtype(ty)?, layout)?;
-        let operands = vec![self.whole_tile(target, AccessMode::Store), source];
+        let operands = [self.whole_tile(target, AccessMode::Store), source];
         self.node(NodeKind::Elementwise, HloOp::Copy, 0, 0, operands, NodeScalars::default());
         Ok(self.whole_view(target, ty, &dims))
     }
@@ -244,8 +243,8 @@ impl Lower<'_> {
 pub fn broadcast_scalar(leaf: &Leaf, dims: &[u64]) -> Leaf {
     match leaf {
         Leaf::View(v) if v.dims.is_empty() => Leaf::View(v.broadcast(&[], dims)),
-        Leaf::Splat { ty, bits, .. } => Leaf::Splat { ty: *ty, bits: *bits, dims: dims.to_vec() },
-        Leaf::Scalar { ty, reg, .. } => Leaf::Scalar { ty: *ty, reg: *reg, dims: dims.to_vec() },
+        Leaf::Splat { ty, bits, .. } => Leaf::Splat { ty: *ty, bits: *bits, dims: Sizes::from_slice(dims) },
+        Leaf::Scalar { ty, reg, .. } => Leaf::Scalar { ty: *ty, reg: *reg, dims: Sizes::from_slice(dims) },
         other => other.clone(),
     }
 }

@@ -8,7 +8,7 @@
 
 use super::leaf::{Leaf, integer};
 use super::lower::{Lower, Lowered, extents};
-use super::view::{Layout, View, row_major};
+use super::view::{Dims, Layout, Sizes, View, row_major};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::{DType, HloType};
@@ -18,6 +18,7 @@ use murre_components::penguin::{
     Access, AccessMode, ApIndices, DynamicIndex, NodeKind, NodeOperand, NodeScalars, TensorCopyDynamic,
 };
 use murre_components::program::VarKind;
+use smallvec::smallvec;
 
 /// Offsets of one descriptor (`spec/isa.md 4.4`).
 const MAX_INDICES: u64 = 4096;
@@ -85,7 +86,7 @@ impl Lower<'_> {
         let mut window =
             (0..numbers.window.len() as i64).filter(|k| !skipped(k)).map(|k| batch.len() as i64 + k);
         let mut outer = 0..batch.len() as i64;
-        let mut dims = Vec::with_capacity(result.len());
+        let mut dims = Dims::with_capacity(result.len());
         for p in 0..result.len() as i64 {
             let from = if d.offset_dims.contains(&p) { window.next() } else { outer.next() };
             match from {
@@ -269,7 +270,7 @@ impl Lower<'_> {
             let stride = v.dims[d].1 / rows.granule;
             let part = component(indices, n.vector, c as i64, &flat).unwrap_or_else(|| indices.clone());
             let part = match part {
-                Leaf::View(view) if view.extents() != flat => {
+                Leaf::View(view) if view.extents()[..] != flat => {
                     let dense = self.compact(&view)?;
                     Leaf::View(View { dims: row_major(&flat), ..dense })
                 }
@@ -310,7 +311,7 @@ impl Lower<'_> {
         let splat = |value: i64, dims: &[u64]| Leaf::Splat {
             ty: HloType::S32,
             bits: value as u32 as u64,
-            dims: dims.to_vec(),
+            dims: Sizes::from_slice(dims),
         };
         let mut total = match sum {
             Some(s) if fixed != 0 => {
@@ -341,7 +342,8 @@ impl Lower<'_> {
         let scaled = if stride == 1 {
             index
         } else {
-            let factor = Leaf::Splat { ty: HloType::S32, bits: stride as u32 as u64, dims: dims.to_vec() };
+            let factor =
+                Leaf::Splat { ty: HloType::S32, bits: stride as u32 as u64, dims: Sizes::from_slice(dims) };
             self.emit(HloOp::Multiply, 0, &[&index, &factor], HloType::S32, dims)?
         };
         match sum {
@@ -359,8 +361,11 @@ impl Lower<'_> {
         dims: &[u64],
     ) -> Lowered<(Leaf, Option<Leaf>)> {
         let ty = leaf.ty();
-        let limit =
-            |ty: HloType, value: i64| Leaf::Splat { ty, bits: value as u32 as u64, dims: dims.to_vec() };
+        let limit = |ty: HloType, value: i64| Leaf::Splat {
+            ty,
+            bits: value as u32 as u64,
+            dims: Sizes::from_slice(dims),
+        };
         // u32 compares in its own signedness before it is read as s32.
         let wide = match ty {
             HloType::S32 | HloType::U32 => leaf.clone(),
@@ -382,7 +387,7 @@ impl Lower<'_> {
                 dims,
             )?;
             let ok = if high < 0 {
-                Leaf::Splat { ty: HloType::Pred, bits: 0, dims: dims.to_vec() }
+                Leaf::Splat { ty: HloType::Pred, bits: 0, dims: Sizes::from_slice(dims) }
             } else if signed {
                 let bottom = self.emit(
                     HloOp::Compare,
@@ -423,7 +428,7 @@ impl Lower<'_> {
                 let loc = self.copy_to_tile(&offsets, Layout::flat(count))?;
                 View::whole(loc, HloType::S32, &[count])
             }
-            Leaf::View(v) => View { dims: vec![(count, 1)], ..self.dense_rows(v)? },
+            Leaf::View(v) => View { dims: smallvec![(count, 1)], ..self.dense_rows(v)? },
             other => {
                 let wide = other.resized(&[count]);
                 let loc = self.copy_to_tile(&wide, Layout::flat(count))?;
@@ -455,7 +460,7 @@ impl Lower<'_> {
             let near_mode = if scatter { AccessMode::Load } else { AccessMode::Store };
             let far_mode = if scatter { AccessMode::Store } else { AccessMode::Load };
             let start = near_offset + at * rows.run;
-            let near_view = View { loc: near, dims: Vec::new(), ..far.clone() };
+            let near_view = View { loc: near, dims: Dims::new(), ..far.clone() };
             let near_pattern = ApPattern::of([(run as i32, n as u32), (1, run)]);
             let near_side = self.access_view(&near_view, start as u32, near_pattern.clone(), near_mode);
             let far_pattern = ApPattern::of([(rows.granule as i32, n as u32), (1, run)]);

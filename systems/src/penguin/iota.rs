@@ -59,7 +59,7 @@ impl Lower<'_> {
         let loc = self.tile(dtype, layout)?;
         let target = self.whole_tile(loc, AccessMode::Store);
         let scalars = NodeScalars { imm: first as u32, ..Default::default() };
-        self.node(NodeKind::Iota, HloOp::Iota, 0, 0, vec![target], scalars);
+        self.node(NodeKind::Iota, HloOp::Iota, 0, 0, [target], scalars);
         Ok(Leaf::View(View::whole(loc, ty, &[layout.parts * layout.free])))
     }
 }

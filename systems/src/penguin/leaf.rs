@@ -1,6 +1,6 @@
 //! What stands for an HLO value during lowering.
 
-use super::view::View;
+use super::view::{Sizes, View};
 use murre_components::dtype::HloType;
 use murre_components::ids::RegId;
 
@@ -14,7 +14,7 @@ pub enum Leaf {
         /// Bits.
         bits: u64,
         /// Extents.
-        dims: Vec<u64>,
+        dims: Sizes,
     },
     /// Every element is a control scalar.
     Scalar {
@@ -23,7 +23,7 @@ pub enum Leaf {
         /// Register on engine ALL.
         reg: RegId,
         /// Extents.
-        dims: Vec<u64>,
+        dims: Sizes,
     },
     /// Memory.
     View(View),
@@ -33,11 +33,11 @@ pub enum Leaf {
 
 impl Leaf {
     /// Extents; none for a token.
-    pub fn extents(&self) -> Vec<u64> {
+    pub fn extents(&self) -> Sizes {
         match self {
             Leaf::Splat { dims, .. } | Leaf::Scalar { dims, .. } => dims.clone(),
             Leaf::View(v) => v.extents(),
-            Leaf::Token => Vec::new(),
+            Leaf::Token => Sizes::new(),
         }
     }
 
@@ -61,8 +61,12 @@ impl Leaf {
     /// A constant or control scalar with other extents, whatever their number of elements; memory as it is.
     pub fn resized(&self, extents: &[u64]) -> Leaf {
         match self {
-            Leaf::Splat { ty, bits, .. } => Leaf::Splat { ty: *ty, bits: *bits, dims: extents.to_vec() },
-            Leaf::Scalar { ty, reg, .. } => Leaf::Scalar { ty: *ty, reg: *reg, dims: extents.to_vec() },
+            Leaf::Splat { ty, bits, .. } => {
+                Leaf::Splat { ty: *ty, bits: *bits, dims: Sizes::from_slice(extents) }
+            }
+            Leaf::Scalar { ty, reg, .. } => {
+                Leaf::Scalar { ty: *ty, reg: *reg, dims: Sizes::from_slice(extents) }
+            }
             other => other.clone(),
         }
     }
@@ -70,8 +74,12 @@ impl Leaf {
     /// The same value under other extents with the same number of elements, if no data has to move.
     pub fn reshaped(&self, extents: &[u64]) -> Option<Leaf> {
         Some(match self {
-            Leaf::Splat { ty, bits, .. } => Leaf::Splat { ty: *ty, bits: *bits, dims: extents.to_vec() },
-            Leaf::Scalar { ty, reg, .. } => Leaf::Scalar { ty: *ty, reg: *reg, dims: extents.to_vec() },
+            Leaf::Splat { ty, bits, .. } => {
+                Leaf::Splat { ty: *ty, bits: *bits, dims: Sizes::from_slice(extents) }
+            }
+            Leaf::Scalar { ty, reg, .. } => {
+                Leaf::Scalar { ty: *ty, reg: *reg, dims: Sizes::from_slice(extents) }
+            }
             Leaf::View(v) => Leaf::View(v.reshape(extents)?),
             Leaf::Token => Leaf::Token,
         })

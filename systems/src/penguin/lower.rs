@@ -2,7 +2,8 @@
 
 use super::leaf::{Leaf, fits_register, integer};
 use super::uses::Uses;
-use super::view::{DmaSide, Layout, View, engine_pattern, row_major, split_at};
+use super::values::Values;
+use super::view::{Dims, DmaSide, Layout, Sizes, View, engine_pattern, row_major, split_at};
 use crate::staging::Staging;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
@@ -14,6 +15,7 @@ use murre_components::hlo::{ArrayShape, HloModule, HloOp};
 use murre_components::ids::*;
 use murre_components::penguin::*;
 use murre_components::program::VarKind;
+use smallvec::smallvec;
 
 /// Largest tensor that a loop carries in SBUF along one partition, and largest dynamically updated tensor kept there,
 /// bytes.
@@ -70,7 +72,7 @@ pub struct Lower<'m> {
     /// Facts by location.
     pub locs: Vec<LocFacts>,
     /// Leaves by instruction.
-    pub values: Vec<Vec<Leaf>>,
+    pub values: Values,
     /// Readers of the computations being lowered, innermost last.
     pub uses: Vec<Uses>,
     /// Enclosing axes, innermost last.
@@ -95,19 +97,23 @@ pub struct Lower<'m> {
 
 impl<'m> Lower<'m> {
     /// Empty state.
-    pub fn new(module: &'m HloModule, target: Target, staging: Staging) -> Self {
+    pub fn new(module: &'m HloModule, target: Target, mut staging: Staging) -> Self {
+        // Of most programs: pages that are not used are never touched.
+        let instructions = module.len();
+        staging.locs.reserve(3 * instructions);
+        staging.regs.reserve(instructions);
         Lower {
             module,
             target,
             staging,
-            nodes: Vec::new(),
-            operands: Vec::new(),
+            nodes: Vec::with_capacity(3 * instructions),
+            operands: Vec::with_capacity(8 * instructions),
             dynamic: Vec::new(),
             exprs: Exprs::default(),
             constants: Vec::new(),
             constant_locs: seeded_map(),
-            locs: Vec::new(),
-            values: vec![Vec::new(); module.len()],
+            locs: Vec::with_capacity(3 * instructions),
+            values: Values::new(instructions),
             uses: Vec::new(),
             axes: Vec::new(),
             current: HloId::NONE,
@@ -156,12 +162,12 @@ impl<'m> Lower<'m> {
         op: HloOp,
         sub: u8,
         flags: u8,
-        operands: Vec<NodeOperand>,
+        operands: impl IntoIterator<Item = NodeOperand>,
         scalars: NodeScalars,
     ) {
         let first = self.operands.len() as u32;
-        let count = operands.len() as u32;
         self.operands.extend(operands);
+        let count = self.operands.len() as u32 - first;
         self.nodes.push(NodeRow {
             head: NodeHead { kind, op, sub, flags, hlo: self.current, axis: self.axis() },
             operands: NodeOperands { first, count },
@@ -329,14 +335,14 @@ impl<'m> Lower<'m> {
             Leaf::Splat { bits, .. } => {
                 let target = self.whole_tile(loc, AccessMode::Store);
                 let value = NodeOperand::Splat(*bits as u32, self.facts(loc).dtype);
-                self.node(NodeKind::Fill, HloOp::Constant, 0, 0, vec![target, value], NodeScalars::default());
+                self.node(NodeKind::Fill, HloOp::Constant, 0, 0, [target, value], NodeScalars::default());
                 Ok(())
             }
             Leaf::Scalar { reg, .. } => {
                 let target = self.whole_tile(loc, AccessMode::Store);
                 let value = NodeOperand::Scalar(*reg, self.facts(loc).dtype);
                 let scalars = NodeScalars { a: *reg, ..Default::default() };
-                self.node(NodeKind::SplatRegister, HloOp::Broadcast, 0, 0, vec![target, value], scalars);
+                self.node(NodeKind::SplatRegister, HloOp::Broadcast, 0, 0, [target, value], scalars);
                 Ok(())
             }
             Leaf::Token => Ok(()),
@@ -374,11 +380,11 @@ impl<'m> Lower<'m> {
         if inner.iter().all(|(n, s)| *n == 1 || *s != 0) {
             return Ok(None);
         }
-        let kept: Vec<(u64, i64)> = inner.iter().copied().filter(|d| d.0 != 1 && d.1 != 0).collect();
+        let kept: Dims = inner.iter().copied().filter(|d| d.0 != 1 && d.1 != 0).collect();
         let source = View { dims: outer.iter().chain(&kept).copied().collect(), ..v.clone() };
         let free: u64 = kept.iter().map(|d| d.0).product();
         let tile = self.copy_to_tile(&Leaf::View(source), Layout { parts: layout.parts, free })?;
-        let mut strides = row_major(&kept.iter().map(|d| d.0).collect::<Vec<_>>()).into_iter();
+        let mut strides = row_major(&kept.iter().map(|d| d.0).collect::<Sizes>()).into_iter();
         let parts = (layout.parts, free as i64);
         let again = inner.iter().map(|d| match d {
             (1, _) => (1, 0),
@@ -450,28 +456,28 @@ impl<'m> Lower<'m> {
     fn load_register(&mut self, v: &View) -> Lowered<RegId> {
         let word = if v.ty == HloType::U32 { DType::U32 } else { DType::I32 };
         let slot = self.new_loc(Space::Dram, VarKind::Internal, word, 1, 1);
-        let source = View { dims: vec![(1, 1)], ..v.clone() };
+        let source = View { dims: smallvec![(1, 1)], ..v.clone() };
         let wide = if word == DType::U32 { HloType::U32 } else { HloType::S32 };
-        let target = View { loc: slot, ty: wide, offset: 0, dims: vec![(1, 1)] };
+        let target = View { loc: slot, ty: wide, offset: 0, dims: smallvec![(1, 1)] };
         self.dma_copy(&target, &source)?;
         let (lo, hi) = type_range(v.ty);
         let dst = self.reg(RegRole::Scalar, lo, hi);
         let operand = self.access(slot, 0, ApPattern::of([(1, 1)]), AccessMode::Load);
         let scalars = NodeScalars { dst, tag: word.wire_tag(), ..Default::default() };
-        self.node(NodeKind::LoadTensorToRegister, HloOp::Copy, 0, 0, vec![operand], scalars);
+        self.node(NodeKind::LoadTensorToRegister, HloOp::Copy, 0, 0, [operand], scalars);
         Ok(dst)
     }
 
     /// `dst = imm`.
     pub fn scalar_move_imm(&mut self, dst: RegId, imm: u32) {
         let scalars = NodeScalars { dst, imm, ..Default::default() };
-        self.node(NodeKind::ScalarMove, HloOp::Copy, 0, 0, Vec::new(), scalars);
+        self.node(NodeKind::ScalarMove, HloOp::Copy, 0, 0, [], scalars);
     }
 
     /// `dst = src`.
     pub fn scalar_move(&mut self, dst: RegId, src: RegId) {
         let scalars = NodeScalars { dst, a: src, ..Default::default() };
-        self.node(NodeKind::ScalarMove, HloOp::Copy, 0, 0, Vec::new(), scalars);
+        self.node(NodeKind::ScalarMove, HloOp::Copy, 0, 0, [], scalars);
     }
 
     /// A new location for a tensor of these extents that will be updated in place: along one partition of SBUF when
@@ -505,7 +511,7 @@ impl<'m> Lower<'m> {
 }
 
 /// Extents of an array shape.
-pub fn extents(shape: &ArrayShape) -> Vec<u64> {
+pub fn extents(shape: &ArrayShape) -> Sizes {
     shape.dims.iter().map(|d| (*d).max(0) as u64).collect()
 }
 

@@ -26,11 +26,12 @@ use bevy_ecs::prelude::*;
 use murre_components::bir::*;
 use murre_components::diag::codes::lower as codes;
 use murre_components::diag::{Diagnostic, Diagnostics, Severity};
-use murre_components::hlo::{Attrs, HloInst, HloModule, HloOp, Shape};
+use murre_components::hlo::{ArrayShape, Attrs, HloInst, HloModule, HloOp, Shape};
 use murre_components::hlo_table::HloHome;
 use murre_components::ids::*;
 use murre_components::penguin::*;
 use murre_components::program::{Extent, Extents, VarKind};
+use smallvec::SmallVec;
 
 /// The pass.
 pub fn lower_hlo(world: &mut World) {
@@ -50,7 +51,7 @@ pub fn lower_hlo(world: &mut World) {
             sink.push(d);
         }
     }
-    let mut homes: Vec<HloHome> = lower.values.iter().map(|leaves| home_of(leaves.first())).collect();
+    let mut homes: Vec<HloHome> = module.ids().map(|id| home_of(lower.values.of(id).first())).collect();
     for &(parameter, reg) in lower.scalar_parameters.values() {
         homes[parameter.index()].reg = reg.unwrap_or_default();
     }
@@ -109,11 +110,11 @@ impl Lower<'_> {
                     for d in donations.iter().filter(|d| d.parameter == number) {
                         self.donate(p, d.leaf, d.output as u32, &leaves);
                     }
-                    self.values[p.index()] = leaves
+                    self.values.set(p, leaves)
                 }
                 Err(d) => {
                     faults.push(*d);
-                    self.values[p.index()] = stand_in(module.inst(p).shape());
+                    self.values.set(p, stand_in(module.inst(p).shape()));
                 }
             }
         }
@@ -125,7 +126,7 @@ impl Lower<'_> {
                 }
                 self.axes.clear();
                 self.uses.truncate(1);
-                self.values[id.index()] = stand_in(module.inst(id).shape());
+                self.values.set(id, stand_in(module.inst(id).shape()));
             }
         }
         if faults.iter().all(|d| d.severity != Severity::Error) {
@@ -139,8 +140,10 @@ impl Lower<'_> {
 
     /// Refuses arrays that the addresses of a variable do not span.
     fn addressable(&self, shape: &Shape) -> Lowered<()> {
-        let large = leaves_of(shape).into_iter().filter_map(|s| s.array());
-        let bytes = large.map(|a| a.elements().saturating_mul(a.ty.bytes() as u64)).max().unwrap_or(0);
+        let bytes = match shape {
+            Shape::Array(a) => bytes_of(a),
+            other => other.leaves().iter().filter_map(|s| s.array()).map(bytes_of).max().unwrap_or(0),
+        };
         if bytes > u32::MAX as u64 {
             return self
                 .refuse(&codes::LOWER_TILE, format!("an array of {bytes} bytes: a variable has 4 GiB"));
@@ -190,7 +193,7 @@ impl Lower<'_> {
     }
 
     fn store_results(&mut self, root: HloId, signature: &mut Signature) -> Lowered<()> {
-        for (k, leaf) in self.values[root.index()].clone().into_iter().enumerate() {
+        for (k, leaf) in self.values.of(root).to_vec().into_iter().enumerate() {
             if self.outputs[k].is_some() || leaf == Leaf::Token {
                 continue;
             }
@@ -243,73 +246,92 @@ impl Lower<'_> {
         let array = inst.shape().array().filter(|a| a.elements() == 0 && inst.op != HloOp::GetTupleElement);
         if let Some(array) = array {
             // Nothing to compute: an array without elements.
-            self.values[id.index()] = vec![Leaf::Splat { ty: array.ty, bits: 0, dims: extents(array) }];
+            self.values.set(id, [Leaf::Splat { ty: array.ty, bits: 0, dims: extents(array) }]);
             return Ok(());
         }
         if is_transparent(inst.op) {
             return self.lower_transparent(id, inst);
         }
-        let operands: Vec<Leaf> =
-            inst.operands().iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect();
-        for leaf in &operands {
-            if let Leaf::View(v) = leaf {
-                self.locs[v.loc.index()].remaining -= 1;
-            }
-        }
-        let leaves: Vec<&Leaf> = operands.iter().collect();
-        let result = match (inst.op, inst.attrs()) {
-            (HloOp::Constant, Attrs::Constant(literal)) => vec![self.literal(literal)?],
-            (HloOp::While, _) => self.while_loop(inst, &operands)?,
-            (HloOp::Conditional, _) => self.conditional(inst, &operands)?,
-            (HloOp::DynamicSlice, _) => vec![self.dynamic_slice(inst, &leaves)?],
-            (HloOp::DynamicUpdateSlice, _) => vec![self.dynamic_update_slice(id, inst, &leaves)?],
-            (HloOp::Dot, _) => vec![self.dot(inst, &leaves)?],
-            (HloOp::Reduce, _) => vec![self.reduce(inst, &leaves)?],
-            (HloOp::Iota, _) => vec![self.iota(inst)?],
-            (HloOp::Concatenate, _) => vec![self.concatenate(inst, &leaves)?],
-            (HloOp::Pad, _) => vec![self.pad(inst, &leaves)?],
-            (HloOp::AfterAll, _) => vec![Leaf::Token],
-            (HloOp::BitcastConvert, _) => vec![self.bitcast_convert(inst, leaves[0])?],
-            (HloOp::Gather, _) => vec![self.gather(inst, &leaves)?],
-            (HloOp::Scatter, _) if leaves.len() == 3 => {
-                match descriptor_combiner(module, inst, self.target) {
-                    Some(combine) => vec![self.scatter(id, inst, &leaves, combine)?],
-                    None => {
-                        let what = "a scatter with this computation is not lowered to the machine";
-                        return self.refuse(&codes::LOWER_UNSUPPORTED_OP, what);
-                    }
+        for operand in inst.operands() {
+            for leaf in self.values.of(*operand) {
+                if let Leaf::View(v) = leaf {
+                    self.locs[v.loc.index()].remaining -= 1;
                 }
             }
-            _ if self.is_scalar_op(inst, &leaves) => {
-                let shape = inst.shape().array().map(|s| (s.ty, extents(s)));
-                let value = self.scalar_op(inst, &leaves)?;
-                shape.into_iter().map(|(ty, dims)| value.leaf(ty, dims)).collect()
+        }
+        let result = match inst.op {
+            // What runs computations sets values as it goes.
+            HloOp::While | HloOp::Conditional => {
+                let operands = self.values.of_all(inst.operands()).cloned().collect::<Vec<Leaf>>();
+                match inst.op {
+                    HloOp::While => self.while_loop(inst, &operands)?,
+                    _ => self.conditional(inst, &operands)?,
+                }
             }
-            (op, _) if is_pointwise(op) => vec![self.elementwise(inst, &leaves)?],
-            (op, _) => {
-                return self.refuse(
-                    &codes::LOWER_UNSUPPORTED_OP,
-                    format!("{} is not lowered to the machine", op.name()),
-                );
+            // Anything else only reads those of its operands.
+            _ => {
+                let values = std::mem::take(&mut self.values);
+                let leaves: SmallVec<[&Leaf; 8]> = values.of_all(inst.operands()).collect();
+                let result = self.lower_operation(id, inst, &leaves);
+                drop(leaves);
+                self.values = values;
+                self.define(id, [result?]);
+                return Ok(());
             }
         };
         self.define(id, result);
         Ok(())
     }
 
-    fn lower_transparent(&mut self, id: HloId, inst: HloInst<'_>) -> Lowered<()> {
-        let result = match inst.op {
-            HloOp::Tuple => {
-                inst.operands().iter().flat_map(|o| self.values[o.index()].iter().cloned()).collect()
+    /// Lowers an operation with one result.
+    fn lower_operation(&mut self, id: HloId, inst: HloInst<'_>, leaves: &[&Leaf]) -> Lowered<Leaf> {
+        match (inst.op, inst.attrs()) {
+            (HloOp::Constant, Attrs::Constant(literal)) => self.literal(literal),
+            (HloOp::DynamicSlice, _) => self.dynamic_slice(inst, leaves),
+            (HloOp::DynamicUpdateSlice, _) => self.dynamic_update_slice(id, inst, leaves),
+            (HloOp::Dot, _) => self.dot(inst, leaves),
+            (HloOp::Reduce, _) => self.reduce(inst, leaves),
+            (HloOp::Iota, _) => self.iota(inst),
+            (HloOp::Concatenate, _) => self.concatenate(inst, leaves),
+            (HloOp::Pad, _) => self.pad(inst, leaves),
+            (HloOp::AfterAll, _) => Ok(Leaf::Token),
+            (HloOp::BitcastConvert, _) => self.bitcast_convert(inst, leaves[0]),
+            (HloOp::Gather, _) => self.gather(inst, leaves),
+            (HloOp::Scatter, _) if leaves.len() == 3 => {
+                match descriptor_combiner(self.module, inst, self.target) {
+                    Some(combine) => self.scatter(id, inst, leaves, combine),
+                    None => {
+                        let what = "a scatter with this computation is not lowered to the machine";
+                        self.refuse(&codes::LOWER_UNSUPPORTED_OP, what)
+                    }
+                }
             }
+            _ if self.is_scalar_op(inst, leaves) => {
+                let value = self.scalar_op(inst, leaves)?;
+                // A scalar operation has an array's shape.
+                Ok(inst.shape().array().map_or(Leaf::Token, |s| value.leaf(s.ty, extents(s))))
+            }
+            (op, _) if is_pointwise(op) => self.elementwise(inst, leaves),
+            (op, _) => {
+                let what = format!("{} is not lowered to the machine", op.name());
+                self.refuse(&codes::LOWER_UNSUPPORTED_OP, what)
+            }
+        }
+    }
+
+    fn lower_transparent(&mut self, id: HloId, inst: HloInst<'_>) -> Lowered<()> {
+        match inst.op {
+            HloOp::Tuple => self.values.join(id, inst.operands()),
             HloOp::GetTupleElement => {
                 let offset = element_offset(self.module, id);
-                let n = leaf_count(inst.shape());
-                self.values[inst.operands()[0].index()][offset..offset + n].to_vec()
+                self.values.share(id, inst.operands()[0], offset, leaf_count(inst.shape()));
             }
-            HloOp::Copy | HloOp::OptimizationBarrier => self.values[inst.operands()[0].index()].clone(),
+            HloOp::Copy | HloOp::OptimizationBarrier => {
+                let operand = inst.operands()[0];
+                self.values.share(id, operand, 0, self.values.of(operand).len());
+            }
             _ => {
-                let before = self.values[inst.operands()[0].index()][0].clone();
+                let before = self.values.of(inst.operands()[0])[0].clone();
                 let after = self.shape_op(inst, &before)?;
                 // A reshape that had to copy moves its readers to the copy.
                 if let (Leaf::View(b), Leaf::View(a)) = (&before, &after)
@@ -319,22 +341,26 @@ impl Lower<'_> {
                     self.locs[b.loc.index()].remaining -= readers;
                     self.locs[a.loc.index()].remaining += readers;
                 }
-                vec![after]
+                self.values.set(id, [after]);
             }
-        };
-        self.values[id.index()] = result;
+        }
         Ok(())
     }
 
-    fn define(&mut self, id: HloId, leaves: Vec<Leaf>) {
-        for (k, leaf) in leaves.iter().enumerate() {
+    fn define(&mut self, id: HloId, leaves: impl IntoIterator<Item = Leaf>) {
+        self.values.set(id, leaves);
+        for (k, leaf) in self.values.of(id).iter().enumerate() {
             if let Leaf::View(v) = leaf {
                 let readers = self.uses.last().map_or(0, |u| u.of(id, k)) as i64;
                 self.locs[v.loc.index()].remaining += readers;
             }
         }
-        self.values[id.index()] = leaves;
     }
+}
+
+/// Bytes of an array in memory.
+fn bytes_of(array: &ArrayShape) -> u64 {
+    array.elements().saturating_mul(array.ty.bytes() as u64)
 }
 
 /// The leaves of a shape; an array is its own.
@@ -347,7 +373,7 @@ fn leaves_of(shape: &Shape) -> Vec<&Shape> {
 
 fn signature_leaf(name: String, shape: &Shape) -> SignatureLeaf {
     match shape {
-        Shape::Array(a) => SignatureLeaf { name, ty: a.ty, dims: extents(a) },
+        Shape::Array(a) => SignatureLeaf { name, ty: a.ty, dims: extents(a).to_vec() },
         _ => SignatureLeaf { name, ty: murre_components::dtype::HloType::Token, dims: Vec::new() },
     }
 }

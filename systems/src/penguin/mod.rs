@@ -28,6 +28,7 @@ pub mod spawn_hlo;
 pub mod tiling;
 pub mod turned;
 pub mod uses;
+pub mod values;
 pub mod verify_penguin;
 pub mod view;
 

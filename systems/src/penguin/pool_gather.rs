@@ -26,6 +26,7 @@ use murre_components::dtype::DType;
 use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{Access, AccessMode, NodeKind, NodeOperand, NodeScalars};
+use smallvec::smallvec;
 
 /// Elements that the pool buffer holds (`spec/isa_compute.md 12.3`).
 const POOL_BUFFER_ELEMENTS: u64 = 512;
@@ -61,7 +62,7 @@ impl Lower<'_> {
             NodeOperand::Access(Access { loc, offset: offset as u32, dtype, pattern, mode })
         };
         let part = |lower: &Self, loc| lower.facts(loc).part_elems;
-        let operands = vec![
+        let operands = [
             along(result, 0, count, count, dtype, AccessMode::Store),
             along(table.loc, table.offset, source.elements(), part(self, table.loc), dtype, AccessMode::Load),
             along(index.loc, index.offset, count, part(self, index.loc), DType::U32, AccessMode::Load),
@@ -80,7 +81,7 @@ impl Lower<'_> {
                 && v.is_contiguous()
                 && f.dtype.bytes() as usize == v.ty.bytes()
             {
-                return Ok(View { dims: vec![(n, 1)], ..v.clone() });
+                return Ok(View { dims: smallvec![(n, 1)], ..v.clone() });
             }
         }
         let loc = self.copy_to_tile(leaf, Layout::flat(n))?;

@@ -4,7 +4,7 @@
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, TILE_BYTES, extents};
 use super::tiling::PIECE_BYTES;
-use super::view::{Layout, View, engine_pattern, merged, row_major, split_at};
+use super::view::{Dims, Layout, Sizes, View, engine_pattern, merged, row_major, split_at};
 use crate::legalize::region::{monoid, reduces_natively};
 use murre_components::bir::{ApPattern, Space};
 use murre_components::diag::codes::lower as codes;
@@ -105,7 +105,7 @@ impl Lower<'_> {
             }
             n = half;
         }
-        match Leaf::View(View { dims: rest.dims[..kept].to_vec(), ..rest }).reshaped(result) {
+        match Leaf::View(View { dims: Dims::from_slice(&rest.dims[..kept]), ..rest }).reshaped(result) {
             Some(leaf) => Ok(leaf),
             None => self.refuse(&codes::LOWER_LAYOUT, "a reduction's result has no view"),
         }
@@ -166,8 +166,10 @@ impl Lower<'_> {
             let inner: Vec<u64> = v.dims[kept..].iter().map(|d| d.0).collect();
             let layout = Layout::choose(&inner);
             if layout.parts > 1 {
-                let tile = self
-                    .materialize(&Leaf::View(View { dims: v.dims[kept..].to_vec(), ..v.clone() }), layout)?;
+                let tile = self.materialize(
+                    &Leaf::View(View { dims: Dims::from_slice(&v.dims[kept..]), ..v.clone() }),
+                    layout,
+                )?;
                 let rows = View::whole(tile, v.ty, &[layout.parts, layout.free]);
                 let partial =
                     self.reduce_tile(op, &rows, 1, Layout { parts: layout.parts, free: 1 }, &[layout.parts])?;
@@ -199,7 +201,7 @@ impl Lower<'_> {
         }
         let root = (n as f64).sqrt() as u64;
         let inner = (root / 2..=2 * root).filter(|k| *k > 1 && n % k == 0).min_by_key(|k| k + n / k)?;
-        let mut dims = v.dims[..kept].to_vec();
+        let mut dims = Dims::from_slice(&v.dims[..kept]);
         dims.extend([(n / inner, step * inner as i64), (inner, step)]);
         Some(View { dims, ..v.clone() })
     }
@@ -231,7 +233,7 @@ impl Lower<'_> {
             let loc = this.tile(ty, layout)?;
             let target = this.whole_tile(loc, AccessMode::Store);
             let scalars = NodeScalars { imm: pairs, ..Default::default() };
-            this.node(NodeKind::Reduce, op, 0, 0, vec![target, source], scalars);
+            this.node(NodeKind::Reduce, op, 0, 0, [target, source], scalars);
             Ok(loc)
         };
         let dtype = self.dtype(v.ty)?;
@@ -260,7 +262,7 @@ impl Lower<'_> {
             }
             other => other,
         };
-        let nan = Leaf::Splat { ty: v.ty, bits: nan_bits(v.ty), dims: result.to_vec() };
+        let nan = Leaf::Splat { ty: v.ty, bits: nan_bits(v.ty), dims: Sizes::from_slice(result) };
         self.emit(HloOp::Select, 0, &[&any, &nan, &folded], v.ty, result)
     }
 

@@ -4,7 +4,7 @@
 use super::leaf::{Leaf, fits_register};
 use super::lower::{Lower, Lowered, extents, type_range};
 use super::scalar::{Scalar, UNSIGNED};
-use super::view::{View, row_major};
+use super::view::{Dims, View, row_major};
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::{DType, HloType};
 use murre_components::hlo::HloInst;
@@ -32,7 +32,7 @@ impl Lower<'_> {
         let v = self.as_view(leaf)?;
         if from.bytes() > to.bytes() {
             let ratio = (from.bytes() / to.bytes()) as i64;
-            let mut parts: Vec<(u64, i64)> = v.dims.iter().map(|(n, s)| (*n, s * ratio)).collect();
+            let mut parts: Dims = v.dims.iter().map(|(n, s)| (*n, s * ratio)).collect();
             parts.push((ratio as u64, 1));
             return Ok(Leaf::View(View { loc: v.loc, ty: to, offset: v.offset * ratio, dims: parts }));
         }

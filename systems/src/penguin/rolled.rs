@@ -60,7 +60,7 @@ impl Lower<'_> {
         if rolled && full > step {
             let iv = self.begin_static(full, step);
             body(self, At { fixed: 0, iv: Some((iv, full - step)) }, step)?;
-            self.node(NodeKind::LoopEnd, HloOp::While, 0, 0, Vec::new(), NodeScalars::default());
+            self.node(NodeKind::LoopEnd, HloOp::While, 0, 0, [], NodeScalars::default());
             self.axes.pop();
             at = full;
         }
@@ -94,7 +94,7 @@ impl Lower<'_> {
         let regs = AxisRegs { iv, limit: none, condition: none, per_engine: [none; 5] };
         self.staging.axis(AxisRow { head, bounds, regs });
         self.axes.push(axis);
-        self.node(NodeKind::LoopBegin, HloOp::While, 0, 0, Vec::new(), NodeScalars::default());
+        self.node(NodeKind::LoopBegin, HloOp::While, 0, 0, [], NodeScalars::default());
         iv
     }
 }

@@ -5,6 +5,7 @@
 
 use super::leaf::{Leaf, fits_register, integer};
 use super::lower::{Lower, Lowered, type_range};
+use super::view::Sizes;
 use murre_components::bir::RegRole;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
@@ -12,6 +13,7 @@ use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
 use murre_components::ids::RegId;
 use murre_components::isa::alu::AluOp;
 use murre_components::penguin::{NodeKind, NodeScalars};
+use smallvec::SmallVec;
 
 /// Wire tag of signed 32-bit register arithmetic.
 pub const SIGNED: u8 = 8;
@@ -119,7 +121,7 @@ impl Lower<'_> {
             HloOp::Add,
             sub,
             0,
-            Vec::new(),
+            [],
             NodeScalars { dst, a, b, imm, tag, pad: [0; 3] },
         );
         Scalar::Reg(dst)
@@ -243,14 +245,14 @@ impl Lower<'_> {
         let ty = inst.shape().array().map_or(HloType::S32, |s| s.ty);
         let operand_ty = leaves.first().map_or(ty, |l| l.ty());
         let tag = if operand_ty.is_signed_int() { SIGNED } else { UNSIGNED };
-        let mut s = Vec::with_capacity(leaves.len());
+        let mut s: SmallVec<[Scalar; 3]> = SmallVec::new();
         for leaf in leaves {
             s.push(self.scalar(leaf)?);
         }
         if let Some(value) = fold(inst, ty, &s) {
             return Ok(Scalar::Const(value));
         }
-        let r: Vec<(i64, i64)> = s.iter().map(|x| self.range(*x)).collect();
+        let r: SmallVec<[(i64, i64); 3]> = s.iter().map(|x| self.range(*x)).collect();
         let full = type_range(ty);
         // The register's 32 bits are the value modulo 2^32; `wide` is the range before wrapping.
         let register = |wide: (i64, i64)| {
@@ -464,7 +466,7 @@ fn fold(inst: HloInst<'_>, ty: HloType, s: &[Scalar]) -> Option<i64> {
 
 impl Scalar {
     /// As a leaf of the given type and extents.
-    pub fn leaf(self, ty: HloType, dims: Vec<u64>) -> Leaf {
+    pub fn leaf(self, ty: HloType, dims: Sizes) -> Leaf {
         match self {
             Scalar::Reg(reg) => Leaf::Scalar { ty, reg, dims },
             Scalar::Const(c) => {

@@ -6,7 +6,7 @@
 
 use super::leaf::Leaf;
 use super::lower::{Lower, Lowered, TILE_BYTES};
-use super::view::{Layout, View};
+use super::view::{Layout, Sizes, View};
 use murre_components::bir::Space;
 use murre_components::diag::codes::lower as codes;
 use murre_components::dtype::HloType;
@@ -38,8 +38,12 @@ impl Part {
     pub fn of_leaf(&self, leaf: &Leaf) -> Leaf {
         match leaf {
             Leaf::View(v) => Leaf::View(self.of(v)),
-            Leaf::Splat { ty, bits, .. } => Leaf::Splat { ty: *ty, bits: *bits, dims: self.size.clone() },
-            Leaf::Scalar { ty, reg, .. } => Leaf::Scalar { ty: *ty, reg: *reg, dims: self.size.clone() },
+            Leaf::Splat { ty, bits, .. } => {
+                Leaf::Splat { ty: *ty, bits: *bits, dims: Sizes::from_slice(&self.size) }
+            }
+            Leaf::Scalar { ty, reg, .. } => {
+                Leaf::Scalar { ty: *ty, reg: *reg, dims: Sizes::from_slice(&self.size) }
+            }
             Leaf::Token => Leaf::Token,
         }
     }
@@ -130,7 +134,7 @@ impl Lower<'_> {
         ty: HloType,
         dims: &[u64],
     ) -> Lowered<Leaf> {
-        if leaves.iter().any(|l| l.extents() != dims) {
+        if leaves.iter().any(|l| l.extents()[..] != *dims) {
             return self.refuse(&codes::LOWER_LAYOUT, "a large operand has other extents than its result");
         }
         let most = self.piece_elements(leaves, ty);

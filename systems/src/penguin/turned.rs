@@ -15,6 +15,7 @@ use murre_components::hlo::HloOp;
 use murre_components::ids::LocId;
 use murre_components::penguin::{AccessMode, NodeKind, NodeScalars};
 use murre_components::program::VarKind;
+use smallvec::smallvec;
 
 /// Columns of the result of one transposing multiplication.
 const SQUARE: u64 = 128;
@@ -66,7 +67,7 @@ impl Lower<'_> {
             while at < c.1 {
                 let n = SQUARE.min(c.1 - at);
                 // Where the rows begin takes the place of the batch, and the rows are what is dealt.
-                let dims = vec![(free, sc), (n, sc), (k, sk)];
+                let dims = smallvec![(free, sc), (n, sc), (k, sk)];
                 let first = (b.0.fixed + member) as i64 * sb + s.start as i64 * sk;
                 let rows = View { offset: v.offset + first, dims, ..v.clone() };
                 let begin = At { fixed: c.0.fixed + at, iv: c.0.iv };
@@ -100,7 +101,7 @@ impl Lower<'_> {
                 }
                 let cells = ApPattern::of([(BANK as i32, s.parts as u32), (1, n as u32)]);
                 let unit = ApPattern::of([(SQUARE as i32, n as u32), (1, n as u32)]);
-                let operands = vec![
+                let operands = [
                     self.access(bank, used as u32, cells, AccessMode::Store),
                     self.access(rows.identity, 0, unit, AccessMode::Load),
                     self.held(h, t as i64 * h.free, &[(s.parts, h.free * s.tiles as i64)], AccessMode::Load),
@@ -122,7 +123,7 @@ impl Lower<'_> {
         }
         let elems = self.facts(tile).part_elems as i32;
         let pattern = |step: i32| ApPattern::of([(step, parts as u32), (1, cells as u32)]);
-        let operands = vec![
+        let operands = [
             self.access(tile, at as u32, pattern(elems), AccessMode::Store),
             self.access(bank, 0, pattern(BANK as i32), AccessMode::Load),
         ];

@@ -5,6 +5,13 @@ use arrayvec::ArrayVec;
 use murre_components::bir::ApPattern;
 use murre_components::dtype::HloType;
 use murre_components::ids::LocId;
+use smallvec::SmallVec;
+
+/// `(extent, stride)` of each dimension. Few arrays have more than four.
+pub type Dims = SmallVec<[(u64, i64); 4]>;
+
+/// Extents.
+pub type Sizes = SmallVec<[u64; 4]>;
 
 /// A logical array on a location: element `i` stands at `offset + sum(i_d * stride_d)` of the location's element space.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,13 +23,13 @@ pub struct View {
     /// First element.
     pub offset: i64,
     /// `(extent, stride)` of each logical dimension.
-    pub dims: Vec<(u64, i64)>,
+    pub dims: Dims,
 }
 
 /// Row-major strides of `dims`.
-pub fn row_major(dims: &[u64]) -> Vec<(u64, i64)> {
+pub fn row_major(dims: &[u64]) -> Dims {
     let mut stride = 1i64;
-    let mut out: Vec<(u64, i64)> = dims.iter().map(|d| (*d, 0)).collect();
+    let mut out: Dims = dims.iter().map(|d| (*d, 0)).collect();
     for d in out.iter_mut().rev() {
         d.1 = stride;
         stride = stride.saturating_mul(d.0 as i64);
@@ -31,18 +38,22 @@ pub fn row_major(dims: &[u64]) -> Vec<(u64, i64)> {
 }
 
 /// Drops dimensions of extent 1 and merges neighbours that walk as one.
-pub fn merged(dims: &[(u64, i64)]) -> Vec<(u64, i64)> {
-    let mut out: Vec<(u64, i64)> = Vec::new();
-    for &(n, s) in dims.iter().filter(|d| d.0 != 1) {
-        match out.last_mut() {
-            Some((m, t)) if *t == s * n as i64 => {
-                *m *= n;
-                *t = s;
-            }
-            _ => out.push((n, s)),
-        }
-    }
+pub fn merged(dims: &[(u64, i64)]) -> Dims {
+    let mut out = Dims::new();
+    dims.iter().for_each(|d| merge(&mut out, *d));
     out
+}
+
+/// Adds a dimension behind merged ones.
+#[inline]
+fn merge(out: &mut Dims, (n, s): (u64, i64)) {
+    if n == 1 {
+        return;
+    }
+    match out.last_mut() {
+        Some((m, t)) if *t == s * n as i64 => (*m, *t) = (*m * n, s),
+        _ => out.push((n, s)),
+    }
 }
 
 impl View {
@@ -57,22 +68,23 @@ impl View {
     }
 
     /// Extents.
-    pub fn extents(&self) -> Vec<u64> {
+    pub fn extents(&self) -> Sizes {
         self.dims.iter().map(|d| d.0).collect()
     }
 
     /// Whether the elements are `offset, offset + 1, ...` in row-major order.
     pub fn is_contiguous(&self) -> bool {
-        match merged(&self.dims).as_slice() {
-            [] => true,
-            [(_, s)] => *s == 1,
-            _ => false,
-        }
+        let mut step = 1;
+        self.dims.iter().rev().filter(|d| d.0 != 1).all(|(n, s)| {
+            let follows = *s == step;
+            step = s * *n as i64;
+            follows
+        })
     }
 
     /// HLO broadcast: operand dimension `k` becomes result dimension `map[k]`.
     pub fn broadcast(&self, map: &[i64], result: &[u64]) -> View {
-        let mut dims: Vec<(u64, i64)> = result.iter().map(|n| (*n, 0)).collect();
+        let mut dims: Dims = result.iter().map(|n| (*n, 0)).collect();
         for (k, &d) in map.iter().enumerate() {
             dims[d as usize].1 = self.dims[k].1;
         }
@@ -113,7 +125,7 @@ impl View {
     pub fn reshape(&self, extents: &[u64]) -> Option<View> {
         let mut groups = merged(&self.dims).into_iter();
         let mut current = groups.next();
-        let mut dims = Vec::with_capacity(extents.len());
+        let mut dims = Dims::with_capacity(extents.len());
         // From the outside in: every new dimension is cut off the front of the current merged dimension.
         for &n in extents {
             if n == 1 {
@@ -178,26 +190,36 @@ impl Layout {
 }
 
 /// Cuts the dimensions of `dims` so that the first ones have exactly `parts` elements together.
-pub fn split_at(dims: &[(u64, i64)], parts: u64) -> Option<(Vec<(u64, i64)>, Vec<(u64, i64)>)> {
-    let (mut outer, mut left) = (Vec::new(), parts);
-    for (k, &(n, s)) in dims.iter().enumerate() {
+pub fn split_at(dims: &[(u64, i64)], parts: u64) -> Option<(Dims, Dims)> {
+    let (mut outer, mut inner) = (Dims::new(), Dims::new());
+    split(dims, parts, |d| outer.push(d), |d| inner.push(d))?;
+    Some((outer, inner))
+}
+
+/// Hands the dimensions of [`split_at`] out one by one.
+#[inline]
+fn split(
+    dims: &[(u64, i64)],
+    parts: u64,
+    mut outer: impl FnMut((u64, i64)),
+    mut inner: impl FnMut((u64, i64)),
+) -> Option<()> {
+    let mut left = parts;
+    for &(n, s) in dims {
         if left == 1 {
-            return Some((outer, dims[k..].to_vec()));
-        }
-        if left % n == 0 {
-            outer.push((n, s));
+            inner((n, s));
+        } else if left.is_multiple_of(n) {
+            outer((n, s));
             left /= n;
-        } else if n % left == 0 {
-            let inner = n / left;
-            outer.push((left, s * inner as i64));
-            let mut rest = vec![(inner, s)];
-            rest.extend_from_slice(&dims[k + 1..]);
-            return Some((outer, rest));
+        } else if n.is_multiple_of(left) {
+            outer((left, s * (n / left) as i64));
+            inner((n / left, s));
+            left = 1;
         } else {
             return None;
         }
     }
-    if left == 1 { Some((outer, Vec::new())) } else { None }
+    (left == 1).then_some(())
 }
 
 /// An engine operand for a result of `parts` partitions: the partition pair and at most `slots` free pairs. `None`
@@ -209,8 +231,8 @@ pub fn engine_pattern(
     parts: u64,
     slots: usize,
 ) -> Option<(u32, ApPattern)> {
-    let (outer, inner) = split_at(&view.dims, parts)?;
-    let outer = merged(&outer);
+    let (mut outer, mut inner) = (Dims::new(), Dims::new());
+    split(&view.dims, parts, |d| merge(&mut outer, d), |d| merge(&mut inner, d))?;
     let first_partition = view.offset.div_euclid(part_elems as i64);
     match outer.as_slice() {
         [] => {}
@@ -223,7 +245,6 @@ pub fn engine_pattern(
         33..=64 => first_partition == 0 || first_partition == 64,
         _ => matches!(first_partition, 0 | 32 | 64 | 96),
     };
-    let inner = merged(&inner);
     let (mut low, mut high) =
         (view.offset.rem_euclid(part_elems as i64), view.offset.rem_euclid(part_elems as i64));
     for (n, s) in &inner {
@@ -263,20 +284,17 @@ impl DmaSide {
     }
 }
 
+/// Extent and strides of both sides, of each common dimension.
+pub type DmaDims = SmallVec<[(u64, i64, i64); 5]>;
+
 /// The common dimensions of a DMA between two views of equal extents: each pair crosses partitions of a side wholly
 /// or not at all, neighbours are merged where both sides allow it. `None` if a dimension straddles a partition border.
-pub fn dma_dims(
-    source: &View,
-    source_side: DmaSide,
-    target: &View,
-    target_side: DmaSide,
-) -> Option<Vec<(u64, i64, i64)>> {
+pub fn dma_dims(source: &View, source_side: DmaSide, target: &View, target_side: DmaSide) -> Option<DmaDims> {
     let pairs = source.dims.iter().zip(&target.dims);
-    let mut dims: Vec<(u64, i64, i64)> =
-        pairs.filter(|(s, _)| s.0 != 1).map(|(s, t)| (s.0, s.1, t.1)).collect();
+    let mut dims: DmaDims = pairs.filter(|(s, _)| s.0 != 1).map(|(s, t)| (s.0, s.1, t.1)).collect();
     for (side, pick) in [(source_side, 0), (target_side, 1)] {
         let Some(f) = side.part_elems else { continue };
-        let mut cut = Vec::with_capacity(dims.len() + 1);
+        let mut cut = DmaDims::with_capacity(dims.len() + 1);
         for (n, s, t) in dims {
             let step = if pick == 0 { s } else { t };
             let magnitude = step.unsigned_abs();
@@ -308,7 +326,7 @@ pub fn dma_dims(
             return None;
         }
     }
-    let mut out: Vec<(u64, i64, i64)> = Vec::new();
+    let mut out = DmaDims::new();
     for (n, s, t) in dims {
         match out.last_mut() {
             Some((m, ms, mt))
@@ -341,17 +359,17 @@ mod tests {
     #[test]
     fn reshape_splits_and_merges() {
         let x = v(&[4, 6]);
-        assert_eq!(x.reshape(&[2, 2, 3, 2]).unwrap().dims, vec![(2, 12), (2, 6), (3, 2), (2, 1)]);
+        assert_eq!(x.reshape(&[2, 2, 3, 2]).unwrap().dims[..], [(2, 12), (2, 6), (3, 2), (2, 1)]);
         assert!(x.transpose(&[1, 0]).reshape(&[24]).is_none());
-        assert_eq!(x.transpose(&[1, 0]).reshape(&[3, 2, 4]).unwrap().dims, vec![(3, 2), (2, 1), (4, 6)]);
-        assert_eq!(v(&[]).broadcast(&[], &[5]).dims, vec![(5, 0)]);
-        assert_eq!(v(&[]).broadcast(&[], &[5]).reshape(&[5, 1]).unwrap().dims, vec![(5, 0), (1, 0)]);
+        assert_eq!(x.transpose(&[1, 0]).reshape(&[3, 2, 4]).unwrap().dims[..], [(3, 2), (2, 1), (4, 6)]);
+        assert_eq!(v(&[]).broadcast(&[], &[5]).dims[..], [(5, 0)]);
+        assert_eq!(v(&[]).broadcast(&[], &[5]).reshape(&[5, 1]).unwrap().dims[..], [(5, 0), (1, 0)]);
     }
 
     #[test]
     fn slice_and_reverse_compose() {
         let x = v(&[10]).slice(&[2], &[9], &[3]).reverse(&[0]);
-        assert_eq!((x.offset, x.dims), (8, vec![(3, -3)]));
+        assert_eq!((x.offset, &x.dims[..]), (8, &[(3, -3)][..]));
     }
 
     #[test]
@@ -368,11 +386,11 @@ mod tests {
         let tall = DmaSide { part_elems: Some(8) };
         let (line, rows) = (v(&[96]), v(&[12, 8]));
         let d = dma_dims(&line, flat, &line, tall).unwrap();
-        assert_eq!(d, vec![(12, 8, 8), (8, 1, 1)]);
+        assert_eq!(d[..], [(12, 8, 8), (8, 1, 1)]);
         let back = dma_dims(&rows, tall, &rows, flat).unwrap();
-        assert_eq!(back, vec![(12, 8, 8), (8, 1, 1)]);
+        assert_eq!(back[..], [(12, 8, 8), (8, 1, 1)]);
         let dram = DmaSide { part_elems: None };
-        assert_eq!(dma_dims(&rows, dram, &rows, flat).unwrap(), vec![(96, 1, 1)]);
+        assert_eq!(dma_dims(&rows, dram, &rows, flat).unwrap()[..], [(96, 1, 1)]);
     }
 
     #[test]

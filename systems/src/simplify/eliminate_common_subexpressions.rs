@@ -5,32 +5,35 @@
 
 use bevy_ecs::prelude::*;
 use hashbrown::HashTable;
-use murre_components::hash::seeded_hasher;
-use murre_components::hlo::{HloInst, HloModule, HloOp};
+use hashbrown::hash_table::Entry;
+use murre_components::hash::hash_words;
+use murre_components::hlo::{HloInst, HloModule, HloOp, OpSet};
 use murre_components::ids::HloId;
 
-/// The pass. The table holds ids with their hashes: what they are compared by stands in the module.
+/// The pass. The table holds ids alone: what they are found and compared by stands in the module.
 pub fn eliminate_common_subexpressions(mut module: ResMut<HloModule>) {
-    let mut same: Vec<HloId> = (0..module.len()).map(HloId::new).collect();
-    let mut seen: HashTable<(u64, HloId)> = HashTable::new();
-    let hasher = seeded_hasher();
-    let mut key = Vec::new();
+    let mut same: Vec<HloId> = module.ids().collect();
+    let mut seen: HashTable<HloId> = HashTable::new();
     for c in 0..module.computations.len() {
+        let instructions = module.computations[c].instructions;
+        // Clearing a table costs its size, however few it holds.
+        if seen.capacity() > 4 * instructions.len() + 64 {
+            seen = HashTable::new();
+        }
         seen.clear();
-        for id in module.computations[c].instructions.iter() {
+        seen.reserve(instructions.len(), |id| hash(module.inst(*id)));
+        for id in instructions.iter() {
             for o in module.operands_mut(id) {
                 *o = same[o.index()];
             }
             let inst = module.inst(id);
-            key.clear();
-            if !write_key(inst, &mut key) {
+            if KEPT.contains(inst.op) {
                 continue;
             }
-            let hash = hasher.hash_one(&key);
-            let equal = |(h, other): &(u64, HloId)| *h == hash && is_same(inst, module.inst(*other));
-            match seen.find(hash, equal) {
-                Some((_, first)) => same[id.index()] = *first,
-                None => drop(seen.insert_unique(hash, (hash, id), |(h, _)| *h)),
+            let hash_of = |id: &HloId| hash(module.inst(*id));
+            match seen.entry(hash(inst), |other| is_same(inst, module.inst(*other)), hash_of) {
+                Entry::Occupied(first) => same[id.index()] = *first.get(),
+                Entry::Vacant(place) => drop(place.insert(id)),
             }
         }
         let root = module.computations[c].root;
@@ -47,26 +50,24 @@ fn is_same(a: HloInst<'_>, b: HloInst<'_>) -> bool {
         && a.called() == b.called()
 }
 
-/// Writes what makes an instruction what it is; `false` if it may not be merged.
-fn write_key(inst: HloInst<'_>, key: &mut Vec<u32>) -> bool {
-    if matches!(
-        inst.op,
-        HloOp::Parameter
-            | HloOp::Rng
-            | HloOp::RngGetAndUpdateState
-            | HloOp::CustomCall
-            | HloOp::While
-            | HloOp::Conditional
-            | HloOp::Infeed
-            | HloOp::Outfeed
-            | HloOp::Send
-            | HloOp::Recv
-    ) {
-        return false;
-    }
-    // Shapes and attributes are interned: equal ids are equal values. Large constants are never found equal.
-    key.extend([inst.op as u32, inst.shape_id().0, inst.attr_id().0, inst.operands().len() as u32]);
-    key.extend(inst.operands().iter().map(|o| o.0));
-    key.extend(inst.called().iter().map(|c| c.0));
-    true
+/// What has effects or a state of its own may not be merged.
+const KEPT: OpSet = OpSet::of(&[
+    HloOp::Parameter,
+    HloOp::Rng,
+    HloOp::RngGetAndUpdateState,
+    HloOp::CustomCall,
+    HloOp::While,
+    HloOp::Conditional,
+    HloOp::Infeed,
+    HloOp::Outfeed,
+    HloOp::Send,
+    HloOp::Recv,
+]);
+
+/// The hash of what makes an instruction what it is. Shapes and attributes are interned: equal ids are equal values.
+/// Large constants are never found equal.
+fn hash(inst: HloInst<'_>) -> u64 {
+    let (operands, called) = (inst.operands(), inst.called());
+    let head = [inst.op as u32, inst.shape_id().0, inst.attr_id().0, operands.len() as u32];
+    hash_words(head.into_iter().chain(operands.iter().map(|o| o.0)).chain(called.iter().map(|c| c.0)))
 }

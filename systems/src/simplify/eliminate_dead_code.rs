@@ -47,6 +47,7 @@ pub fn prune(old: &HloModule) -> HloModule {
         }
     }
     let mut out = Rebuild::new(old);
+    out.module.reserve(live.iter().filter(|l| **l).count());
     for (index, comp) in old.computations.iter().enumerate().filter(|(k, _)| reached[*k]) {
         for id in comp.instructions.iter().filter(|id| live[id.index()]) {
             out.copy(old, id);
