@@ -146,3 +146,17 @@ ENTRY e {{\n{parameters} z = s32[] constant(0) t = (s32[], {carry}) tuple(z, {})
     );
     equal(&text);
 }
+
+#[test]
+fn a_bitcast_keeps_the_bytes_where_the_layouts_have_them() {
+    equal(
+        "HloModule m
+less { a = f32[] parameter(0) b = f32[] parameter(1) i = s32[] bitcast(a) j = s32[] bitcast(b) ROOT r = pred[] compare(i, j), direction=LT }
+ENTRY e { x = f32[2,3,5]{2,1,0} parameter(0) y = f32[7] parameter(1) n = s32[] parameter(2)
+  a = f32[3,5,2]{1,0,2} bitcast(x) b = f32[6,5]{0,1} bitcast(x) c = s32[5,2,3]{0,2,1} bitcast(x)
+  t = f32[5,3,2]{0,1,2} transpose(x), dimensions={2,1,0} d = f32[30]{0} bitcast(t)
+  s = f32[7] sort(y), dimensions={0}, to_apply=less
+  f = f32[] bitcast(n) g = u32[] bitcast(f)
+  ROOT r = (f32[3,5,2], f32[6,5], s32[5,2,3], f32[30], f32[7], u32[]) tuple(a, b, c, d, s, g) }",
+    );
+}

@@ -14,7 +14,12 @@ pub fn is_elementwise(module: &HloModule, computation: CompId) -> bool {
         match inst.op {
             HloOp::Parameter | HloOp::Constant => scalar(inst.shape()),
             HloOp::Tuple => id == module.comp(computation).root,
-            HloOp::Broadcast | HloOp::Reshape | HloOp::Bitcast | HloOp::Copy => scalar(inst.shape()),
+            HloOp::Broadcast | HloOp::Reshape | HloOp::Copy => scalar(inst.shape()),
+            HloOp::Bitcast => {
+                let from = inst.operands().first().map(|o| module.inst(*o).shape());
+                let bits = |s: &Shape| s.array().map(|a| a.ty.bits());
+                scalar(inst.shape()) && from.is_some_and(|f| scalar(f) && bits(f) == bits(inst.shape()))
+            }
             op => inst.called().is_empty() && scalar(inst.shape()) && is_pointwise(op),
         }
     })
@@ -100,7 +105,8 @@ pub fn apply(b: &mut Build<'_>, computation: CompId, arguments: &[HloId], dims: 
                 let scalar = b.constant_bytes(ty, &[], literal.bytes().to_vec());
                 b.spread(scalar, dims)
             }
-            HloOp::Broadcast | HloOp::Reshape | HloOp::Bitcast | HloOp::Copy => operands[0],
+            HloOp::Broadcast | HloOp::Reshape | HloOp::Copy => operands[0],
+            HloOp::Bitcast => b.bits_as(operands[0], ty),
             _ => b.op(op, ty, dims, &operands, attrs),
         };
     }
