@@ -125,3 +125,64 @@ ENTRY main {
     assert_eq!(copied(text), 256, "a row a trip");
     equal(text, 2);
 }
+
+#[test]
+fn a_donated_parameter_may_be_overwritten_where_its_result_is_another() {
+    // The loop updates what is carried in place; the result that could stand there is computed from it.
+    let text = "HloModule loop, input_output_alias={ {0}: (1, {}, may-alias) }
+
+body {
+  p = (s32[], f32[64,256], f32[1,256]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  x = f32[64,256] get-tuple-element(p), index=1
+  new = f32[1,256] get-tuple-element(p), index=2
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  next = f32[64,256] dynamic-update-slice(x, new, i, zero)
+  j = s32[] add(i, one)
+  ROOT r = (s32[], f32[64,256], f32[1,256]) tuple(j, next, new)
+}
+
+cond {
+  p = (s32[], f32[64,256], f32[1,256]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+
+ENTRY main {
+  new = f32[1,256] parameter(0)
+  x = f32[64,256] parameter(1)
+  zero = s32[] constant(0)
+  t = (s32[], f32[64,256], f32[1,256]) tuple(zero, x, new)
+  w = (s32[], f32[64,256], f32[1,256]) while(t), condition=cond, body=body
+  c = f32[64,256] get-tuple-element(w), index=1
+  a = f32[64,256] abs(c)
+  ROOT r = (f32[64,256]) tuple(a)
+}
+";
+    assert!(!shared(text));
+    equal(text, 1);
+}
+
+#[test]
+fn a_scatter_in_place_reads_updates_out_of_its_operand() {
+    let text = "HloModule m, input_output_alias={ {0}: (0, {}, may-alias) }
+
+add {
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  ROOT r = s32[] add(a, b)
+}
+
+ENTRY main {
+  x = s32[40] parameter(0)
+  i = s32[20] slice(x), slice={[0:20]}
+  u = s32[20] slice(x), slice={[7:27]}
+  y = s32[40] scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add
+  ROOT r = (s32[40]) tuple(y)
+}
+";
+    assert!(shared(text));
+    equal(text, 1);
+}

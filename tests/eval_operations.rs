@@ -220,3 +220,17 @@ fn scatters() {
          ROOT r = (f32[4], s32[4]) tuple(sa, sk) }";
     check(text, &[&[-39.0, 2.0, -27.0, 4.0], &[1.0, 0.0, 7.0, 0.0]]);
 }
+
+#[test]
+fn a_bitcast_reads_the_bytes_in_the_order_of_the_layouts() {
+    let text = "ENTRY e {
+         x = s32[2,3]{1,0} constant({ { 1, 2, 3 }, { 4, 5, 6 } })
+         a = s32[3,2]{0,1} bitcast(x)
+         b = s32[2,3]{0,1} bitcast(x)
+         c = f32[] constant(1)
+         d = s32[] bitcast(c)
+         w = u16[2,2,3]{0,2,1} bitcast(x)
+         ROOT r = (s32[3,2], s32[2,3], s32[], u16[2,2,3]) tuple(a, b, d, w) }";
+    let parts = [1., 2., 3., 4., 5., 6., 0., 0., 0., 0., 0., 0.];
+    check(text, &[&[1., 4., 2., 5., 3., 6.], &[1., 3., 5., 2., 4., 6.], &[1_065_353_216.], &parts]);
+}

@@ -26,6 +26,18 @@ ENTRY e { x = s32[3,7] parameter(0) z = s32[] constant(2)
 }
 
 #[test]
+fn a_choice_by_what_was_summed_up_runs_in_order() {
+    equal(
+        "HloModule m
+f { a = s32[] parameter(0) i = s32[] parameter(1) b = s32[] parameter(2) j = s32[] parameter(3)
+  x = s32[] xor(a, b) gt = pred[] compare(a, b), direction=GT k = s32[] select(gt, i, j)
+  ROOT r = (s32[], s32[]) tuple(x, k) }
+ENTRY e { x = s32[9,4] parameter(0) i = s32[9,4] parameter(1) z = s32[] constant(1) w = s32[] constant(6)
+  ROOT r = (s32[4], s32[4]) reduce(x, i, z, w), dimensions={0}, to_apply=f }",
+    );
+}
+
+#[test]
 fn the_first_of_several_nans_is_the_largest() {
     equal(
         "HloModule m
@@ -145,4 +157,30 @@ ENTRY e {{\n{parameters} z = s32[] constant(0) t = (s32[], {carry}) tuple(z, {})
         list("q"),
     );
     equal(&text);
+}
+
+#[test]
+fn a_bitcast_keeps_the_bytes_where_the_layouts_have_them() {
+    equal(
+        "HloModule m
+less { a = f32[] parameter(0) b = f32[] parameter(1) i = s32[] bitcast(a) j = s32[] bitcast(b) ROOT r = pred[] compare(i, j), direction=LT }
+ENTRY e { x = f32[2,3,5]{2,1,0} parameter(0) y = f32[7] parameter(1) n = s32[] parameter(2)
+  a = f32[3,5,2]{1,0,2} bitcast(x) b = f32[6,5]{0,1} bitcast(x) c = s32[5,2,3]{0,2,1} bitcast(x)
+  t = f32[5,3,2]{0,1,2} transpose(x), dimensions={2,1,0} d = f32[30]{0} bitcast(t)
+  s = f32[7] sort(y), dimensions={0}, to_apply=less
+  f = f32[] bitcast(n) g = u32[] bitcast(f)
+  ROOT r = (f32[3,5,2], f32[6,5], s32[5,2,3], f32[30], f32[7], u32[]) tuple(a, b, c, d, s, g) }",
+    );
+}
+
+#[test]
+fn top_k_of_nothing_and_no_k_at_all() {
+    equal(
+        "HloModule m
+ENTRY e { x = f32[0,40] parameter(0) y = f32[3,40] parameter(1)
+  a = (f32[0,3], s32[0,3]) topk(x), k=3, largest=true b = (f32[3,0], s32[3,0]) topk(y), k=0, largest=false
+  v = f32[0,3] get-tuple-element(a), index=0 i = s32[0,3] get-tuple-element(a), index=1
+  w = f32[3,0] get-tuple-element(b), index=0 j = s32[3,0] get-tuple-element(b), index=1
+  ROOT r = (f32[0,3], s32[0,3], f32[3,0], s32[3,0], f32[3,40]) tuple(v, i, w, j, y) }",
+    );
 }

@@ -21,9 +21,12 @@ pub type Key = blake3::Hash;
 
 /// What the bytes of every module of a run depend on beside the module.
 pub fn settings(options: &CompileOptions) -> Key {
-    // Neither executor nor estimate changes a byte.
+    // How the passes are run changes no byte, nor does an estimate.
     let steering = CompileOptions {
         executor: ExecutorChoice::Single,
+        shuffle: None,
+        chaos: None,
+        batch_rows: None,
         estimate: None,
         stop_after: None,
         ..options.clone()
@@ -171,6 +174,8 @@ mod tests {
         assert_ne!(key(A, &o), key(A, &CompileOptions { unroll_limit: 3, ..o.clone() }));
         assert_ne!(key(A, &o), key(A, &CompileOptions { verify: true, ..o.clone() }));
         assert_eq!(key(A, &o), key(A, &CompileOptions { executor: ExecutorChoice::Multi, ..o.clone() }));
+        let shaken = CompileOptions { shuffle: Some(1), chaos: Some(2), batch_rows: Some(3), ..o.clone() };
+        assert_eq!(key(A, &o), key(A, &shaken));
         let constant = |v: &str| format!("HloModule a ENTRY e {{ ROOT y = f32[] constant({v}) }}");
         assert_ne!(key(&constant("1"), &o), key(&constant("2"), &o));
     }

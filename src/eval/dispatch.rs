@@ -214,6 +214,20 @@ impl<'m> Machine<'m> {
                 let order = usizes(order);
                 one(sized(movement::transpose(a, &order), shape, |d| a.size(order[d])))
             }
+            (Bitcast, _, Some(a)) => match (self.operand_shapes(inst).as_slice(), shape.array()) {
+                // The bytes stay where the layouts have them.
+                ([Some(from)], Some(to)) if !from.has_dynamic() && !to.has_dynamic() => {
+                    let (Some(source), Some(target)) = (from.major_to_minor(), to.major_to_minor()) else {
+                        return Ok(None);
+                    };
+                    let stored = target.iter().map(|d| dims[*d as usize]).collect();
+                    let read = movement::bitcast(movement::transpose(a, &usizes(&source)), to.ty, stored);
+                    let mut back = vec![0; target.len()];
+                    target.iter().enumerate().for_each(|(k, d)| back[*d as usize] = k);
+                    one(movement::transpose(&read, &back))
+                }
+                _ => return Ok(None),
+            },
             (Reverse, Attrs::Dimensions(list), Some(a)) => {
                 one(sized(movement::reverse(&a.cut(), list), shape, |d| a.size(d)))
             }

@@ -110,7 +110,7 @@ fn signature(locs: &[LocRow]) -> Signature {
             })
             .collect()
     };
-    Signature { inputs: leaves(VarKind::Input), outputs: leaves(VarKind::Output), shared: Vec::new() }
+    Signature { inputs: leaves(VarKind::Input), outputs: leaves(VarKind::Output), ..Signature::default() }
 }
 
 /// The whole of `elems` elements in each of 128 partitions, out of rows of `row` elements.

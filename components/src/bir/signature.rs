@@ -22,4 +22,6 @@ pub struct Signature {
     pub outputs: Vec<SignatureLeaf>,
     /// Output leaf and input leaf that are one variable, the input's.
     pub shared: Vec<(u32, u32)>,
+    /// Input leaves that are donated: their variables may be overwritten, shared with an output or not.
+    pub donated: Vec<u32>,
 }

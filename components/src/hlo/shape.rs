@@ -2,7 +2,7 @@
 
 use crate::dtype::HloType;
 
-/// Shape of a value. Dimensions are logical; layouts do not change a program's meaning and are kept only to print.
+/// Shape of a value. Dimensions are logical; layouts are kept to print, and only the meaning of a bitcast hangs on them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// A dense array.
@@ -57,6 +57,19 @@ impl ArrayShape {
     /// Whether any dimension has a run-time extent.
     pub fn has_dynamic(&self) -> bool {
         self.dynamic.iter().any(|d| *d)
+    }
+
+    /// Dimensions from the slowest in memory to the fastest; `None` for a layout that is more than an order, as one with
+    /// tiles is.
+    pub fn major_to_minor(&self) -> Option<Vec<i64>> {
+        let rank = self.rank();
+        let order: Vec<i64> = match self.layout.is_empty() {
+            true => (0..rank as i64).collect(),
+            false => self.layout.iter().rev().copied().collect(),
+        };
+        let plain = self.layout_note.is_empty() || self.layout_note.starts_with("S(");
+        let each_once = order.len() == rank && (0..rank as i64).all(|d| order.contains(&d));
+        (plain && each_once).then_some(order)
     }
 
     /// Same element type and dimensions, dynamic flags and bounds included; layouts do not count.

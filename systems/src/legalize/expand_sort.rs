@@ -41,7 +41,7 @@ impl Sort<'_> {
         let d = dims.len() - 1;
         let words = !matches!(b.ty(x), HloType::U32);
         let picks = match self.extremes {
-            Some(extremes) if k <= PICKED && dims[d] > 4 * k && words => {
+            Some(extremes) if (1..=PICKED).contains(&k) && dims[d] > 4 * k && words && !dims.contains(&0) => {
                 picked(b, x, d, k, largest, extremes)
             }
             _ => {
@@ -135,7 +135,7 @@ impl Expander for Sort<'_> {
                 .operands()
                 .first()
                 .and_then(|o| self.module.inst(*o).shape().array())
-                .is_some_and(|a| key_type(a.ty).is_some() && a.elements() > 0),
+                .is_some_and(|a| key_type(a.ty).is_some()),
             _ => false,
         }
     }

@@ -14,7 +14,12 @@ pub fn is_elementwise(module: &HloModule, computation: CompId) -> bool {
         match inst.op {
             HloOp::Parameter | HloOp::Constant => scalar(inst.shape()),
             HloOp::Tuple => id == module.comp(computation).root,
-            HloOp::Broadcast | HloOp::Reshape | HloOp::Bitcast | HloOp::Copy => scalar(inst.shape()),
+            HloOp::Broadcast | HloOp::Reshape | HloOp::Copy => scalar(inst.shape()),
+            HloOp::Bitcast => {
+                let from = inst.operands().first().map(|o| module.inst(*o).shape());
+                let bits = |s: &Shape| s.array().map(|a| a.ty.bits());
+                scalar(inst.shape()) && from.is_some_and(|f| scalar(f) && bits(f) == bits(inst.shape()))
+            }
             op => inst.called().is_empty() && scalar(inst.shape()) && is_pointwise(op),
         }
     })
@@ -106,7 +111,8 @@ pub fn apply(b: &mut Build<'_>, computation: CompId, arguments: &[HloId], dims: 
                 let scalar = b.constant_bytes(ty, &[], literal.bytes().to_vec());
                 b.spread(scalar, dims)
             }
-            HloOp::Broadcast | HloOp::Reshape | HloOp::Bitcast | HloOp::Copy => operands[0],
+            HloOp::Broadcast | HloOp::Reshape | HloOp::Copy => operands[0],
+            HloOp::Bitcast => b.bits_as(operands[0], ty),
             _ => b.op(op, ty, dims, &operands, attrs),
         };
     }
@@ -143,15 +149,28 @@ pub fn reduces_natively(module: &HloModule, computation: CompId, ty: HloType) ->
 }
 
 /// Whether halves may be combined in any grouping: every leaf of the root is an operation that combines in any order, or
-/// a choice between the two elements of its own pair.
+/// a choice between the two elements of its own pair. What a choice looks at must be elements still, not sums of them.
 pub fn is_associative(module: &HloModule, computation: CompId) -> bool {
     let comp = module.comp(computation);
     let root = module.inst(comp.root);
     let leaves: &[HloId] = if root.op == HloOp::Tuple { root.operands() } else { &[comp.root] };
     let n = leaves.len();
+    let choices = leaves.iter().map(|l| module.inst(*l)).filter(|l| l.op == HloOp::Select);
+    let mut looked: Vec<HloId> = choices.filter_map(|l| l.operands().first().copied()).collect();
+    let mut next = 0;
+    while let Some(id) = looked.get(next).copied() {
+        next += 1;
+        let more = module.inst(id).operands().iter().filter(|o| !looked.contains(o));
+        let more: Vec<HloId> = more.copied().collect();
+        looked.extend(more);
+    }
     comp.parameters.len() == 2 * n
         && leaves.iter().enumerate().all(|(k, leaf)| {
             let leaf = module.inst(*leaf);
+            let sums = matches!(leaf.op, HloOp::Add | HloOp::Multiply | HloOp::And | HloOp::Or | HloOp::Xor);
+            if sums && (looked.contains(&comp.parameters[k]) || looked.contains(&comp.parameters[n + k])) {
+                return false;
+            }
             let mine = [comp.parameters[k], comp.parameters[n + k]];
             match leaf.op {
                 HloOp::Add

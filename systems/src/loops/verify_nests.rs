@@ -113,11 +113,8 @@ pub fn verify_nests(
                 && ap_heads[ap].output != 0
                 && let Some(head) = loc_heads.get(loc.index())
             {
-                let donated = || {
-                    signature
-                        .as_ref()
-                        .is_some_and(|s| s.shared.iter().any(|pair| pair.1 == loc_from[loc.index()].ordinal))
-                };
+                let donated =
+                    || signature.as_ref().is_some_and(|s| s.donated.contains(&loc_from[loc.index()].ordinal));
                 if head.kind == VarKind::Const || head.kind == VarKind::Input && !donated() {
                     fault(&LOOP_DMA, "251", format!("writes {:?} location {}", head.kind, loc.0));
                 }

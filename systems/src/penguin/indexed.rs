@@ -131,7 +131,11 @@ impl Lower<'_> {
             (0..update.len() as i64).filter(|k| !d.update_window_dims.contains(k)).collect();
         let order: Vec<i64> = scattered.iter().chain(&d.update_window_dims).copied().collect();
         let turned = source.transpose(&order);
-        let dense = self.dense_rows(&turned)?;
+        // The updates may be a view of the very location that is written.
+        let dense = match turned.loc == home {
+            true => self.compact_in_dram(&Leaf::View(turned))?,
+            false => self.dense_rows(&turned)?,
+        };
         let count = batch.iter().product::<u64>() * rows.within.len() as u64;
         let offsets = self.offsets(leaves[1], &batch, &whole, &numbers, &rows, Some(()))?;
         self.move_rows(

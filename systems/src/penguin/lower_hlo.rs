@@ -108,7 +108,7 @@ impl Lower<'_> {
             match self.entry_parameter(p, &mut signature) {
                 Ok(leaves) => {
                     for d in donations.iter().filter(|d| d.parameter == number) {
-                        self.donate(p, d.leaf, d.output as u32, &leaves);
+                        self.donate(p, d.leaf, d.output as u32, &leaves, &mut signature);
                     }
                     self.values.set(p, leaves)
                 }
@@ -183,8 +183,9 @@ impl Lower<'_> {
     }
 
     /// A donated parameter's leaf may be overwritten behind its last reader.
-    fn donate(&mut self, p: HloId, leaf: usize, output: u32, leaves: &[Leaf]) {
+    fn donate(&mut self, p: HloId, leaf: usize, output: u32, leaves: &[Leaf], signature: &mut Signature) {
         if let Some(Leaf::View(v)) = leaves.get(leaf) {
+            signature.donated.push(self.staging.locs[v.loc.index()].from.ordinal);
             let readers = self.uses[0].of(p, leaf) as i64;
             let facts = &mut self.locs[v.loc.index()];
             (facts.owner, facts.remaining) = (0, readers);

@@ -31,11 +31,14 @@ impl Lower<'_> {
         Ok(self.whole_view(loc, shape.ty, &dims))
     }
 
-    /// Broadcast, transpose, slice, reverse, reshape, bitcast: a view or, for a reshape that strides cannot say, a copy.
+    /// Broadcast, transpose, slice, reverse, reshape: a view or, for a reshape that strides cannot say, a copy.
     pub fn shape_op(&mut self, inst: HloInst<'_>, leaf: &Leaf) -> Lowered<Leaf> {
         let Some(shape) = inst.shape().array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} of a tuple", inst.op.name()));
         };
+        if inst.op == HloOp::Bitcast || shape.ty != leaf.ty() {
+            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} as written", inst.op.name()));
+        }
         let result = extents(shape);
         let Leaf::View(v) = leaf else {
             return match leaf.reshaped(&result) {
@@ -49,15 +52,10 @@ impl Lower<'_> {
             (HloOp::Transpose, Attrs::Dimensions(p)) => v.transpose(p),
             (HloOp::Reverse, Attrs::Dimensions(d)) => v.reverse(d),
             (HloOp::Slice, Attrs::Slice { start, limit, stride }) => v.slice(start, limit, stride),
-            (HloOp::Reshape | HloOp::Bitcast | HloOp::Copy | HloOp::OptimizationBarrier, _) => {
-                if shape.ty != v.ty {
-                    return self.refuse(&codes::LOWER_UNSUPPORTED_OP, "a bitcast between element types");
-                }
-                match v.reshape(&result) {
-                    Some(r) => r,
-                    None => self.compact(v)?.reshape(&result).unwrap_or_else(|| v.clone()),
-                }
-            }
+            (HloOp::Reshape | HloOp::Copy | HloOp::OptimizationBarrier, _) => match v.reshape(&result) {
+                Some(r) => r,
+                None => self.compact(v)?.reshape(&result).unwrap_or_else(|| v.clone()),
+            },
             _ => return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} as written", inst.op.name())),
         }))
     }
