@@ -113,5 +113,5 @@ pub fn record(head: &DescHead, src: &DescSide, dst: &DescSide) -> Result<Record,
         src_dtype: head.src_tag,
         dst_dtype: head.dst_tag,
     };
-    Ok(isa::encode(&direct.into(), &Events::NONE))
+    Ok(isa::encode(&direct, &Events::NONE))
 }

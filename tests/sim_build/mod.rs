@@ -22,12 +22,12 @@ pub struct Build {
     pub inputs: Vec<Vec<u8>>,
 }
 
-pub fn rec(i: impl Into<Instr>) -> Record {
-    encode(&i.into(), &Events::NONE)
+pub fn rec(i: impl Encode) -> Record {
+    encode(&i, &Events::NONE)
 }
 
-pub fn with(i: impl Into<Instr>, e: Events) -> Record {
-    encode(&i.into(), &e)
+pub fn with(i: impl Encode, e: Events) -> Record {
+    encode(&i, &e)
 }
 
 pub fn wait(id: u8, n: u32) -> Events {

@@ -383,12 +383,12 @@ mod tests {
     #[test]
     fn records_read_well() {
         let drain = encode(
-            &Drain { count: 1 }.into(),
+            &Drain { count: 1 },
             &Events { wait_mode: 5, wait_id: 5, update_mode: 0x15, update_id: 6, value: 3 },
         );
         assert_eq!(disassemble(&drain), "Drain wait=s5>=3 update=s6+3 count=1");
         let back = Branch { compare: 1, dtype: 8, imm: 7, left: 3, right: 0, target: BranchTarget(0) };
-        let text = disassemble(&encode(&back.into(), &Events::NONE));
+        let text = disassemble(&encode(&back, &Events::NONE));
         assert_eq!(text, "Branch compare=lt dtype=i32 imm=0x7 left=$r3 target=0");
         let mut bad = drain;
         bad[0x3F] = 1;
