@@ -30,6 +30,14 @@ ENTRY e { x = f32[4,4] parameter(0)
 }
 
 #[test]
+fn bitcasts_that_are_no_order_of_elements_are_refused() {
+    let text =
+        "HloModule m ENTRY e { x = f32[16,256]{1,0:T(8,128)} parameter(0) a = f32[4096]{0:T(1024)} bitcast(x)
+  y = f32[4] parameter(1) b = s16[8] bitcast(y) ROOT r = (f32[4096], s16[8]) tuple(a, b) }";
+    assert_eq!(codes(text), ["a", "b"].map(|n| ("MUR0401", n.to_string())));
+}
+
+#[test]
 fn wide_types_are_refused() {
     let text = "HloModule m ENTRY e { x = f64[4] parameter(0) ROOT r = f64[4] add(x, x) }";
     assert_eq!(codes(text)[0], ("MUR0402", "r".to_string()));

@@ -36,7 +36,12 @@ impl Lower<'_> {
         let Some(shape) = inst.shape().array() else {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} of a tuple", inst.op.name()));
         };
-        if inst.op == HloOp::Bitcast || shape.ty != leaf.ty() {
+        if inst.op == HloOp::Bitcast {
+            // `expand_one_device` has rewritten all others.
+            let what = "a bitcast to elements of another width, or between layouts with tiles";
+            return self.refuse(&codes::LOWER_UNSUPPORTED_OP, what);
+        }
+        if shape.ty != leaf.ty() {
             return self.refuse(&codes::LOWER_UNSUPPORTED_OP, format!("{} as written", inst.op.name()));
         }
         let result = extents(shape);
