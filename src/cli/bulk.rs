@@ -4,7 +4,7 @@
 use super::compile::Steering;
 use super::console::Console;
 use super::{Exit, Outcome};
-use indicatif::ProgressStyle;
+use indicatif::{ProgressState, ProgressStyle};
 use murre::bulk::{self, Origin, Report, Request, Row, Shard, Status};
 use murre::components::diag::codes;
 use serde_json::json;
@@ -74,8 +74,12 @@ pub fn run(args: &Args, console: &Console) -> Outcome {
         options: args.steering.options()?,
     };
     let bar = console.progress(request.units.len() as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {per_sec} eta {eta} {msg}") {
-        bar.set_style(style);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {rate} a second, eta {eta} {msg}") {
+        let rate = |state: &ProgressState, to: &mut dyn std::fmt::Write| {
+            // A sink that takes no more is none of ours.
+            let _ = write!(to, "{:.0}", state.per_sec());
+        };
+        bar.set_style(style.with_key("rate", rate));
     }
     let (begin, failures) = (Instant::now(), AtomicU64::new(0));
     let outcome = bulk::run(&request, &|row: &Row| {
