@@ -98,21 +98,20 @@ pub struct Lower<'m> {
 impl<'m> Lower<'m> {
     /// Empty state.
     pub fn new(module: &'m HloModule, target: Target, mut staging: Staging) -> Self {
-        // Of most programs: pages that are not used are never touched.
+        // At least, of most programs.
         let instructions = module.len();
-        staging.locs.reserve(3 * instructions);
-        staging.regs.reserve(instructions);
+        staging.locs.reserve(instructions);
         Lower {
             module,
             target,
             staging,
-            nodes: Vec::with_capacity(3 * instructions),
-            operands: Vec::with_capacity(8 * instructions),
+            nodes: Vec::with_capacity(instructions),
+            operands: Vec::with_capacity(2 * instructions),
             dynamic: Vec::new(),
             exprs: Exprs::default(),
             constants: Vec::new(),
             constant_locs: seeded_map(),
-            locs: Vec::with_capacity(3 * instructions),
+            locs: Vec::with_capacity(instructions),
             values: Values::new(instructions),
             uses: Vec::new(),
             axes: Vec::new(),
