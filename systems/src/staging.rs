@@ -164,15 +164,16 @@ impl Staging {
         // The passes behind the first rows add to them. Most of what they add gets its room here, or each of them would
         // move every column of a full table.
         let room = |rows: usize| if first { rows } else { 0 };
-        let (insts, aps, regs) = (self.insts.len(), self.aps.len(), self.regs.len());
-        spawn(world, self.aps, room(aps / 16));
-        spawn(world, self.regs, room(regs * 5));
-        spawn(world, self.locs, 0);
+        let (insts, aps, locs) = (self.insts.len(), self.aps.len(), self.locs.len());
+        spawn(world, self.aps, room(aps / 16 + 1));
+        spawn(world, self.regs, 0);
+        spawn(world, self.locs, room(locs / 16 + 1));
         spawn(world, self.axes, 0);
         spawn(world, self.blocks, 0);
         spawn(world, self.descs, 0);
         spawn(world, self.queues, 0);
-        spawn(world, self.insts, room(insts * 3 / 2));
+        // The last batch is the one that may give back the ids that it did not need.
+        drop(world.spawn_batch(WithRoom(self.insts.into_iter(), room(insts * 3 / 2))));
         world.insert_resource(counts);
     }
 }
@@ -181,24 +182,27 @@ impl Staging {
 #[derive(Resource, Default, Clone, Copy, Debug)]
 pub struct Recycled;
 
-/// Spawns one batch, in a table with room for `room` rows more. No rows are no batch: it would look its table up for
-/// nothing.
+/// Rows, and how many more are to have room. A batch reserves the most that its iterator may yield, rows and ids.
 ///
-/// A batch reserves the most that its iterator may yield, rows and ids. The ids of rows that do not come are left
-/// unused, which costs a note of 28 bytes each: given back while the batch still draws from ids that were given back
-/// earlier, they would be handed out twice (bevy_ecs 0.20). So there is no room in a world that is [`Recycled`].
-fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>, room: usize) {
-    struct WithRoom<B>(std::vec::IntoIter<B>, usize);
-    impl<B> Iterator for WithRoom<B> {
-        type Item = B;
-        #[inline]
-        fn next(&mut self) -> Option<B> {
-            self.0.next()
-        }
-        fn size_hint(&self) -> (usize, Option<usize>) {
-            (self.0.len(), Some(self.0.len() + self.1))
-        }
+/// The ids that it did not need it gives back when it is dropped. While it drew from ids that were given back before,
+/// some would be handed out twice (bevy_ecs 0.20): there is no room in a world that is [`Recycled`], and of the batches
+/// with room only the last gives back.
+struct WithRoom<B>(std::vec::IntoIter<B>, usize);
+
+impl<B> Iterator for WithRoom<B> {
+    type Item = B;
+    #[inline]
+    fn next(&mut self) -> Option<B> {
+        self.0.next()
     }
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.len(), Some(self.0.len() + self.1))
+    }
+}
+
+/// Spawns one batch. Ids beyond its rows stay unused, at a note of 28 bytes each. No rows are no batch: it would look
+/// its table up for nothing.
+fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>, room: usize) {
     if rows.is_empty() {
         return;
     }
