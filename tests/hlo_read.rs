@@ -363,3 +363,17 @@ fn short_forms_of_background_operations_get_their_computation() {
     let module = read_module(text.as_bytes(), "m").expect("a module");
     assert!(verify(&module).is_empty(), "{:#?}", verify(&module));
 }
+
+#[test]
+fn a_name_that_is_a_keyword_has_its_percent_sign() {
+    let module = |operand: &str| {
+        format!(
+            "HloModule m\nENTRY e {{\n  %true = f32[] parameter(0)\n  ROOT r = f32[] negate({operand})\n}}\n"
+        )
+    };
+    let (with, without) = (module("%true"), module("true"));
+    for read in [read_text, read_text_by_token] {
+        assert!(read(&with, "m").is_ok());
+        assert!(read(&without, "m").is_err_and(|faults| faults.iter().any(|d| d.code.id == "MUR0103")));
+    }
+}
