@@ -64,6 +64,7 @@ impl Expander for OneDevice<'_> {
             AllGather,
             AllReduce,
             AllToAll,
+            Bitcast,
             CollectiveBroadcast,
             CollectivePermute,
             CustomCall,
