@@ -15,7 +15,7 @@ pub trait Expander {
     /// The operations of its family: others are not looked at.
     fn family(&self) -> OpSet;
 
-    /// Whether this instruction is one of its family and has to go.
+    /// Whether this instruction, which is one of its family, has to go.
     fn wants(&self, inst: HloInst<'_>) -> bool;
 
     /// Writes computations that the expansion will call; runs before the instruction's own computation begins.
