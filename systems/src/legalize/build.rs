@@ -28,10 +28,6 @@ pub trait Expander {
 /// Rewrites a module by an expander; `None` when there is nothing to do.
 pub fn expand_all(old: &HloModule, expander: &mut dyn Expander) -> Option<HloModule> {
     let family = expander.family();
-    debug_assert!(
-        old.insts().all(|i| family.contains(i.op) || !expander.wants(i)),
-        "a family lacks one of its own"
-    );
     if !old.ops().meets(family) || !old.insts().any(|i| family.contains(i.op) && expander.wants(i)) {
         return None;
     }
