@@ -5,6 +5,7 @@ use crate::twin::instruction::{Instruction, Operand};
 use murre_components::bir::Opcode;
 use murre_components::diag::codes::lower;
 use murre_components::isa::{self, Bias, Events, Fault, Imm, Tensor};
+use murre_systems::encode::compute_record::{group, start_partition};
 use murre_systems::encode::encode_records::split_events;
 
 /// Stores the records of an instruction.
@@ -121,24 +122,6 @@ fn tensor<const N: usize>(side: &Operand) -> Result<Tensor<N>, Fault> {
         };
     }
     Ok(out)
-}
-
-/// Tile group code.
-fn group(start: u32, size: u32) -> u8 {
-    match (size, start) {
-        (0..=32, s) => 1 << (s / 32).min(3),
-        (33..=64, 0) => 0x03,
-        (33..=64, 64) => 0x0C,
-        _ => 0x0F,
-    }
-}
-
-fn start_partition(word: u32) -> u32 {
-    match word {
-        w if w & 0x8000_0000 != 0 => 0,
-        w if w & 0x0200_0000 != 0 => (w & 0x01FF_FFFF) >> 15,
-        w => w >> 18,
-    }
 }
 
 /// fp32r travels as fp32.

@@ -49,7 +49,7 @@ fn tensor<const N: usize>(side: &Side<'_>, keep: usize) -> Result<Tensor<N>, Fau
 }
 
 /// Tile group code (`spec/isa_compute.md 3.2`).
-fn group(start: u32, size: u32) -> u8 {
+pub fn group(start: u32, size: u32) -> u8 {
     match (size, start) {
         (0..=32, s) => 1 << (s / 32).min(3),
         (33..=64, 0) => 0x03,
@@ -58,7 +58,8 @@ fn group(start: u32, size: u32) -> u8 {
     }
 }
 
-fn start_partition(word: u32) -> u32 {
+/// First partition that an address word names; 0 where a register holds it.
+pub fn start_partition(word: u32) -> u32 {
     match word {
         w if w & 0x8000_0000 != 0 => 0,
         w if w & 0x0200_0000 != 0 => (w & 0x01FF_FFFF) >> 15,
