@@ -7,9 +7,13 @@
 //! ```text
 //! new(a) -> run -> take          one world, one schedule
 //!   load(b) -> run -> take       the same ones, swept
+//!   batch(c, d, e)               several modules in it at once
 //! ```
 
+use crate::batch::{self, Batch, Member, Programs};
 use crate::chaos::disturb;
+use crate::dynamic_shape::row_groups::Rows;
+use crate::dynamic_shape::story::ShapeStory;
 use crate::options::{CompileOptions, ExecutorChoice};
 use crate::order::PassOrder;
 use crate::pass::{Pass, PassSet, Stage, install, passes};
@@ -21,7 +25,7 @@ use bevy_ecs::schedule::{MultiThreadedExecutor, SingleThreadedExecutor};
 use murre_components::bir::*;
 use murre_components::diag::{Diagnostic, Diagnostics};
 use murre_components::hlo::HloModule;
-use murre_components::program::Program;
+use murre_components::program::{Extents, Program};
 
 /// What a compilation gives: the program, unless there was an error or the run was stopped early; every diagnostic;
 /// and the world, for whoever wants to look.
@@ -111,6 +115,7 @@ impl Compiler {
         world.init_resource::<ConstPool>();
         world.init_resource::<Order>();
         world.init_resource::<Blocks>();
+        world.init_resource::<Parts>();
         crate::encode::init(world);
     }
 
@@ -138,6 +143,46 @@ impl Compiler {
         if watch.is_none() {
             self.schedules.push((key, schedule));
         }
+    }
+
+    /// Compiles modules in one world, in place of whatever was in it, and gives their programs in their order. Where there
+    /// is none the module is not to share a world: the options forbid it ([`batch::allowed`]), something is said about the
+    /// module, or a pass gave the batch up. It has to be compiled by itself then, which also says what is wrong with it.
+    pub fn batch(&mut self, modules: Vec<HloModule>, options: &CompileOptions) -> Vec<Option<Program>> {
+        let mut programs: Vec<Option<Program>> = modules.iter().map(|_| None).collect();
+        if !batch::allowed(options) {
+            return programs;
+        }
+        let (on_hlo, on_tables) = Stage::ALL.split_at(Stage::ALL.iter().take_while(|s| **s < Stage::Penguin).count());
+        self.load(HloModule::default(), options.clone());
+        self.world.insert_resource(Lean);
+        let (mut members, mut places) = (Vec::with_capacity(modules.len()), Vec::with_capacity(modules.len()));
+        for (place, module) in modules.into_iter().enumerate() {
+            self.world.insert_resource(module);
+            self.run(on_hlo);
+            let module = self.world.remove_resource::<HloModule>().unwrap_or_default();
+            let extents = self.world.remove_resource::<Extents>();
+            self.world.remove_resource::<Rows>();
+            self.world.remove_resource::<ShapeStory>();
+            if self.world.resource::<Diagnostics>().take().is_empty() {
+                members.push(Member { module, extents, ..Member::default() });
+                places.push(place);
+            }
+        }
+        if members.is_empty() {
+            return programs;
+        }
+        self.world.insert_resource(Parts(vec![Part::default(); members.len()]));
+        self.world.insert_resource(Batch(members));
+        self.world.insert_resource(HloModule::default());
+        self.run(on_tables);
+        let made = self.world.remove_resource::<Programs>().unwrap_or_default().0;
+        if self.world.resource::<Diagnostics>().take().is_empty() {
+            for (place, program) in places.into_iter().zip(made) {
+                programs[place] = Some(program);
+            }
+        }
+        programs
     }
 
     /// Runs every pass by itself and calls `after` behind each: for dumps, timings and histories. The passes and

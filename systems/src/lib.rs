@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod address;
+pub mod batch;
 pub mod by_position;
 pub mod chaos;
 pub mod codegen;

@@ -36,6 +36,8 @@ pub(crate) fn reserve_resources(world: &mut World) {
         Signature,
         crate::codegen::select_instructions::PendingDynamic,
         crate::Lean,
+        crate::batch::Batch,
+        crate::batch::Programs,
         crate::place::Reuse,
         crate::place::spill_sbuf::Spilled,
         crate::address::expand_all_engine::LocalRegs,

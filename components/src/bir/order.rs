@@ -1,5 +1,6 @@
 //! Program order, kept apart from storage.
 
+use super::Opcode;
 use crate::ids::InstId;
 use bevy_ecs::prelude::Resource;
 
@@ -26,4 +27,104 @@ pub struct Blocks {
     pub starts: Vec<u32>,
     /// Loop extents in positions `(first, last)`, inclusive, inner loops after the outer ones that hold them.
     pub loops: Vec<(u32, u32)>,
+}
+
+/// Where the rows of one module begin: where those of the module before it end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Part {
+    /// Its first HLO instruction.
+    pub hlo: u32,
+    /// Its first node.
+    pub node: u32,
+    /// Its first location. All of its DRAM locations follow without a gap.
+    pub loc: u32,
+    /// Its first position, until stage `address` puts instructions between.
+    pub position: u32,
+    /// Its first queue. A DMA names a queue by its number from here.
+    pub queue: u32,
+    /// Its first DMA block.
+    pub block: u32,
+    /// Its first descriptor.
+    pub desc: u32,
+    /// Its first record in each stream.
+    pub records: [u32; 5],
+    /// Its first address word.
+    pub word: u32,
+}
+
+/// The modules of the world, one or several. Every one of them has its positions for itself and ends with its exits, so
+/// that a walk over the program sees the border ([`Borders`]); rows that later passes append have no order of modules.
+#[derive(Resource, Clone, Debug, PartialEq, Eq)]
+pub struct Parts(pub Vec<Part>);
+
+impl Default for Parts {
+    /// One module that begins at 0.
+    fn default() -> Self {
+        Parts(vec![Part::default()])
+    }
+}
+
+impl Parts {
+    /// Whether there is more than one module.
+    pub fn are_many(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// Begin and end of each module's rows, where `total` is the end of the last one's.
+    pub fn ranges(
+        &self,
+        total: usize,
+        first: impl Fn(&Part) -> u32,
+    ) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let ends = self.0.iter().skip(1).map(&first).chain([total as u32]).collect::<Vec<_>>();
+        let begins = self.0.iter().map(first).collect::<Vec<_>>();
+        begins.into_iter().zip(ends).map(|(a, b)| a as usize..b as usize)
+    }
+
+    /// Notes where module `part` begins.
+    pub fn begin(&mut self, part: usize, set: impl FnOnce(&mut Part)) {
+        if let Some(part) = self.0.get_mut(part) {
+            set(part);
+        }
+    }
+}
+
+/// Finds the borders between modules on a walk over the program, in order.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Borders {
+    /// The module that the walk is in.
+    pub part: usize,
+    behind_exit: bool,
+}
+
+impl Borders {
+    /// Goes one instruction on. Whether it is the first one of another module.
+    #[inline]
+    pub fn crosses(&mut self, op: Opcode) -> bool {
+        let crosses = self.behind_exit && op != Opcode::Exit;
+        self.behind_exit = op == Opcode::Exit;
+        self.part += usize::from(crosses);
+        crosses
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_ends_behind_its_last_exit() {
+        let program = [Opcode::NoOp, Opcode::Exit, Opcode::Exit, Opcode::Memset, Opcode::Exit, Opcode::NoOp];
+        let mut walk = Borders::default();
+        let seen: Vec<(bool, usize)> = program.iter().map(|op| (walk.crosses(*op), walk.part)).collect();
+        assert_eq!(seen, [(false, 0), (false, 0), (false, 0), (true, 1), (false, 1), (true, 2)]);
+    }
+
+    #[test]
+    fn a_module_ends_where_the_next_one_begins() {
+        let part = |loc| Part { loc, ..Part::default() };
+        let parts = Parts(vec![part(0), part(4), part(4)]);
+        assert_eq!(parts.ranges(9, |p| p.loc).collect::<Vec<_>>(), [0..4, 4..4, 4..9]);
+        assert_eq!(Parts::default().ranges(7, |p| p.block).collect::<Vec<_>>(), std::slice::from_ref(&(0..7)));
+    }
 }

@@ -40,6 +40,12 @@ impl Emit {
         id
     }
 
+    /// The end of a module.
+    pub fn exit(&mut self) {
+        self.hlo = HloId::NONE;
+        self.push(InstRow::new(Opcode::Exit, EngineId::All, HloId::NONE), &[], &[]);
+    }
+
     fn row(&self, op: Opcode, engine: EngineId) -> InstRow {
         InstRow::new(op, engine, self.hlo)
     }

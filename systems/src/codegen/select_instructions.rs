@@ -51,6 +51,7 @@ pub fn select_instructions(world: &mut World) {
     };
     let mut emit = Emit { staging, order: Vec::new(), locs, hlo: HloId::NONE };
     let mut pending = PendingDynamic::default();
+    let mut parts = world.remove_resource::<Parts>().unwrap_or_default();
     {
         let mut nodes = world.query::<(&NodeHead, &NodeOperands, &NodeScalars)>();
         let (heads, ranges, scalars) = crate::columns!(nodes, world);
@@ -60,7 +61,14 @@ pub fn select_instructions(world: &mut World) {
         let no_copies = DynamicCopies::default();
         let copies = world.get_resource::<DynamicCopies>().unwrap_or(&no_copies);
         let diagnostics = world.resource::<Diagnostics>();
-        for ((head, range), scalars) in heads.iter().zip(ranges).zip(scalars) {
+        let mut ends = parts.0.iter().skip(1).map(|p| p.node as usize).collect::<Vec<_>>().into_iter().peekable();
+        let mut part = 0;
+        for (row, ((head, range), scalars)) in heads.iter().zip(ranges).zip(scalars).enumerate() {
+            while ends.next_if_eq(&row).is_some() {
+                emit.exit();
+                part += 1;
+                parts.begin(part, |p| p.position = emit.order.len() as u32);
+            }
             let operands = &pool.0[range.first as usize..(range.first + range.count) as usize];
             emit.hlo = head.hlo;
             let mut dynamic = Dynamic { range: *range, copies, pending: &mut pending };
@@ -75,8 +83,7 @@ pub fn select_instructions(world: &mut World) {
             }
         }
     }
-    emit.hlo = HloId::NONE;
-    emit.push(InstRow::new(Opcode::Exit, EngineId::All, HloId::NONE), &[], &[]);
+    emit.exit();
     let Emit { staging, order, .. } = emit;
     staging.flush(world);
     let mut q = world.query::<&mut AxisHead>();
@@ -84,6 +91,7 @@ pub fn select_instructions(world: &mut World) {
         *row.bypass_change_detection() = head;
     }
     world.insert_resource(Order(order));
+    world.insert_resource(parts);
     world.insert_resource(pending);
 }
 

@@ -31,6 +31,8 @@ pub fn lower_dma(
     let mut faults: Vec<(Code, InstId, HloId)> = Vec::new();
     let mut refused: Vec<(Code, &'static str, InstId, HloId)> = Vec::new();
     let mut blocks: Vec<(InstId, DmaBlockId)> = Vec::new();
+    let mut parts = world.remove_resource::<Parts>().unwrap_or_default();
+    let mut borders = Borders::default();
     {
         let (heads, operands, args, from, dma) = columns!(insts, world);
         let (ap, patterns, dynamics) = columns!(aps, world);
@@ -38,6 +40,10 @@ pub fn lower_dma(
         for &id in &world.resource::<Order>().0 {
             let row = id.index();
             let Some(h) = heads.get(row) else { continue };
+            if borders.crosses(h.op) {
+                let next = (staging.blocks.len() as u32, staging.descs.len() as u32);
+                parts.begin(borders.part, |p| (p.block, p.desc) = next);
+            }
             if h.op != Opcode::DmaCopy || !h.live() || h.dge != DgeType::None {
                 continue;
             }
@@ -104,6 +110,7 @@ pub fn lower_dma(
             }
         }
     }
+    world.insert_resource(parts);
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());
     for (code, id, hlo) in faults {
         sink.push(blame(code, format!("DMACopy {}: {}", id.0, code.title), module, hlo, id));

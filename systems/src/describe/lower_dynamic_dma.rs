@@ -15,6 +15,7 @@
 use super::check::check;
 use super::shape::{Cut, Step, copy_shape, indexed_shape};
 use super::split::{chunk, pieces, split};
+use crate::batch::give_up;
 use crate::columns;
 use crate::route::blame;
 use crate::route::dge_instruction_type::ring_depth;
@@ -227,6 +228,10 @@ pub fn lower_dynamic_dma(
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());
     for (code, id, hlo) in faults {
         sink.push(blame(code, format!("DMACopy {}: {}", id.0, code.title), module, hlo, id));
+    }
+    if !table.extra.is_empty() {
+        // The entries of a module follow those of its variables.
+        give_up(world.resource::<Parts>(), sink, "the address table has entries beyond the variables");
     }
     world.insert_resource(table);
     staging.flush(world);

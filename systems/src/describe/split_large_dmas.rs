@@ -9,11 +9,13 @@
 //! ```
 
 use super::lower_dynamic_dma::insert_after;
+use crate::batch::give_up;
 use crate::columns;
 use crate::route::dge_instruction_type::ring_depth;
 use crate::staging::Staging;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
+use murre_components::diag::Diagnostics;
 use murre_components::ids::{DescId, DmaBlockId, InstId};
 
 /// The first block of the copy that a block is a part of, by block id.
@@ -69,6 +71,11 @@ pub fn split_large_dmas(
                 }
             }
         }
+    }
+    if !large.is_empty()
+        && give_up(world.resource::<Parts>(), world.resource::<Diagnostics>(), "a block is past the ring depth")
+    {
+        return;
     }
     let mut staging = Staging::new(world);
     let mut clones: Vec<(InstId, InstId)> = Vec::new();

@@ -1,9 +1,11 @@
 //! In: streams, descriptor records, blocks, queues, DRAM locations, address-table entries, constants, the signature.
 //! Out: the [`Program`] resource. Variables stand in order of their ids, symbols in the order of the signature, and
-//! every HLO instruction that a record serves is named once. Facts: D6, D8.
+//! every HLO instruction that a record serves is named once. Of a batch each module gets a program of its own, from its
+//! parts of streams and tables ([`Programs`]). Facts: D6, D8.
 
 use super::encode_descriptors::DescriptorRecords;
 use super::encode_records::Encoded;
+use crate::batch::{Batch, Member, Programs};
 use crate::columns;
 use crate::describe::TableEntries;
 use crate::options::CompileOptions;
@@ -15,10 +17,13 @@ use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::HloModule;
 use murre_components::ids::{HloId, TextId};
 use murre_components::program::*;
+use std::ops::Range;
 
 /// Numbers the HLO instructions that are named, in order of first use.
 struct Names<'a> {
     module: &'a HloModule,
+    /// The module's first instruction.
+    first: u32,
     number: Vec<u32>,
     /// The first name with some metadata: others with the same have the same source.
     sources: SeededMap<TextId, usize>,
@@ -26,14 +31,15 @@ struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    fn of(module: &'a HloModule) -> Names<'a> {
+    fn of(module: &'a HloModule, first: u32) -> Names<'a> {
         let number = vec![u32::MAX; module.len()];
-        Names { module, number, sources: seeded_map(), out: Provenance::default() }
+        Names { module, first, number, sources: seeded_map(), out: Provenance::default() }
     }
 }
 
 impl Names<'_> {
     fn number(&mut self, hlo: HloId) -> u32 {
+        let hlo = in_module(hlo, self.first);
         let (Some(n), Some(inst)) = (self.number.get_mut(hlo.index()), self.module.get(hlo)) else {
             return u32::MAX;
         };
@@ -54,14 +60,20 @@ impl Names<'_> {
     }
 }
 
+/// The instruction, counted from the first one of its module.
+fn in_module(hlo: HloId, first: u32) -> HloId {
+    if hlo.is_some() { HloId(hlo.0.wrapping_sub(first)) } else { hlo }
+}
+
 /// Name of a variable.
-fn var_name(head: &LocHead, from: &LocFrom, id: u32, signature: &Signature, module: &HloModule) -> String {
+fn var_name(head: &LocHead, from: &LocFrom, id: u32, source: &Source<'_>) -> String {
+    let (signature, hlo) = (source.signature, in_module(from.hlo, source.first_hlo));
     let leaf = |leaves: &[SignatureLeaf]| leaves.get(from.ordinal as usize).map(|l| l.name.clone());
     let named = match head.kind {
         VarKind::Input => leaf(&signature.inputs),
         VarKind::Output => leaf(&signature.outputs),
-        VarKind::Const | VarKind::Internal => module.get(from.hlo).map(|h| h.name().to_owned()),
-        VarKind::Pointer => module.get(from.hlo).map(|h| format!("{}-ADDR", h.name())),
+        VarKind::Const | VarKind::Internal => source.module.get(hlo).map(|h| h.name().to_owned()),
+        VarKind::Pointer => source.module.get(hlo).map(|h| format!("{}-ADDR", h.name())),
     };
     named.unwrap_or_else(|| format!("var{id}"))
 }
@@ -112,27 +124,30 @@ fn symbols(
     }
 }
 
-/// The system.
-pub fn assemble_program(
-    locs: Query<(&LocHead, &LocPlace, &LocFrom)>,
-    blocks: Query<&BlockHead>,
-    queues: Query<&QueueHead>,
-    descs: Query<&DescHead>,
-    encoded: Option<ResMut<Encoded>>,
-    records: Option<ResMut<DescriptorRecords>>,
-    table: Option<Res<TableEntries>>,
-    signature: Option<Res<Signature>>,
-    extents: Option<Res<Extents>>,
-    constants: Res<ConstPool>,
-    options: Res<CompileOptions>,
-    module: Res<HloModule>,
-    sink: Res<Diagnostics>,
-    mut commands: Commands,
-) {
-    let (Some(mut encoded), Some(mut records)) = (encoded, records) else { return };
-    let signature = signature.map(|s| s.clone()).unwrap_or_default();
-    let (heads, places, from) = columns!(locs);
-    let mut p = Program::empty(&module.name, options.target);
+/// What a program takes from its module.
+struct Source<'a> {
+    module: &'a HloModule,
+    first_hlo: u32,
+    signature: &'a Signature,
+    extents: Option<&'a Extents>,
+    constants: &'a [u8],
+}
+
+impl<'a> Source<'a> {
+    fn of(m: &'a Member, part: &Part) -> Source<'a> {
+        Source {
+            module: &m.module,
+            first_hlo: part.hlo,
+            signature: &m.signature,
+            extents: m.extents.as_ref(),
+            constants: &m.constants,
+        }
+    }
+}
+
+/// Variables and the table entries of those that are indexed.
+fn variables(p: &mut Program, locs: (&[LocHead], &[LocPlace], &[LocFrom]), source: &Source<'_>) {
+    let (heads, places, from) = locs;
     for ((head, place), from) in
         heads.iter().zip(places).zip(from).filter(|((h, _), _)| h.space == Space::Dram)
     {
@@ -148,7 +163,7 @@ pub fn assemble_program(
         let var = &mut p.vars[id];
         if var.name.is_empty() {
             *var = Var {
-                name: var_name(head, from, place.address, &signature, &module),
+                name: var_name(head, from, place.address, source),
                 kind: head.kind,
                 bytes: 0,
                 const_offset: if head.kind.is_constant() { u64::from(from.ordinal) } else { 0 },
@@ -163,29 +178,119 @@ pub fn assemble_program(
             p.table[entry] = TableEntry { var: place.address, displacement: 0 };
         }
     }
-    if let Some(t) = table {
-        p.table.extend_from_slice(&t.extra);
+}
+
+/// The system.
+pub fn assemble_program(
+    locs: Query<(&LocHead, &LocPlace, &LocFrom)>,
+    blocks: Query<&BlockHead>,
+    queues: Query<&QueueHead>,
+    descs: Query<&DescHead>,
+    encoded: Option<ResMut<Encoded>>,
+    records: Option<ResMut<DescriptorRecords>>,
+    table: Option<Res<TableEntries>>,
+    signature: Option<Res<Signature>>,
+    extents: Option<Res<Extents>>,
+    constants: Res<ConstPool>,
+    options: Res<CompileOptions>,
+    module: Res<HloModule>,
+    (parts, batch): (Res<Parts>, Option<Res<Batch>>),
+    sink: Res<Diagnostics>,
+    mut commands: Commands,
+) {
+    let (Some(mut encoded), Some(mut records)) = (encoded, records) else { return };
+    let none = Signature::default();
+    let sources: Vec<Source<'_>> = match &batch {
+        None => vec![Source {
+            module: &module,
+            first_hlo: 0,
+            signature: signature.as_deref().unwrap_or(&none),
+            extents: extents.as_deref(),
+            constants: &constants.0,
+        }],
+        Some(batch) => {
+            batch.0.iter().zip(&parts.0).map(|(m, part)| Source::of(m, part)).collect()
+        }
+    };
+    let (heads, places, from) = columns!(locs);
+    let (blocks, queues, descs) = (columns!(blocks), columns!(queues), columns!(descs));
+    let streams = [0, 1, 2, 3, 4].map(|k| parts.ranges(encoded.streams[k].len(), move |p| p.records[k]));
+    let mut cut = Cut { streams: streams.map(Iterator::collect), encoded: &mut encoded, whole: sources.len() == 1 };
+    let mut words = parts.ranges(cut.encoded.addr4.len(), |p| p.word);
+    // Temporaries of later passes stand behind all, and none of them is in DRAM.
+    let mut of_locs = parts.ranges(heads.len(), |p| p.loc);
+    let mut of_blocks = parts.ranges(blocks.len(), |p| p.block);
+    let mut of_queues = parts.ranges(queues.len(), |p| p.queue);
+    let mut of_descs = parts.ranges(descs.len(), |p| p.desc);
+    let mut programs = Vec::with_capacity(sources.len());
+    for (k, source) in sources.iter().enumerate() {
+        let mut p = Program::empty(&source.module.name, options.target);
+        let l = of_locs.next().unwrap_or_default();
+        let locs = (&heads[l.clone()], &places[l.clone()], &from[l]);
+        variables(&mut p, locs, source);
+        if let Some(t) = &table {
+            p.table.extend_from_slice(&t.extra);
+        }
+        let mut faults = Vec::new();
+        let signature = source.signature;
+        symbols(&signature.inputs, true, &[], locs, &mut p.symbols, &mut faults);
+        symbols(&signature.outputs, false, &signature.shared, locs, &mut p.symbols, &mut faults);
+        p.extents = source.extents.cloned().unwrap_or_default();
+        for message in faults {
+            sink.push(Diagnostic::error(&lower::ENCODE_SYMBOL, message));
+        }
+        let queues = &queues[of_queues.next().unwrap_or_default()];
+        p.queues = queues.iter().map(|q| Queue { name: queue_name(q), engine: q.engine }).collect();
+        let d = of_descs.next().unwrap_or_default();
+        let entry = |b: &BlockHead| BlockEntry {
+            queue: b.queue.0,
+            first: b.first.0 - d.start as u32,
+            count: b.count,
+        };
+        p.blocks = blocks[of_blocks.next().unwrap_or_default()].iter().map(entry).collect();
+        let mut names = Names::of(source.module, source.first_hlo);
+        for s in 0..5 {
+            let of = cut.streams[s].get(k).cloned().unwrap_or_default();
+            names.out.streams[s] = cut.encoded.from[s][of].iter().map(|h| names.number(*h)).collect();
+        }
+        names.out.descriptors = descs[d.clone()].iter().map(|d| names.number(d.hlo)).collect();
+        p.provenance = names.out;
+        cut.take(k, words.next().unwrap_or_default(), &mut p);
+        p.descriptors = if sources.len() == 1 {
+            std::mem::take(&mut records.0)
+        } else {
+            records.0[d].to_vec()
+        };
+        p.constants = source.constants.to_vec();
+        programs.push(p);
     }
-    let mut faults = Vec::new();
-    symbols(&signature.inputs, true, &[], (heads, places, from), &mut p.symbols, &mut faults);
-    symbols(&signature.outputs, false, &signature.shared, (heads, places, from), &mut p.symbols, &mut faults);
-    p.extents = extents.map(|e| e.clone()).unwrap_or_default();
-    for message in faults {
-        sink.push(Diagnostic::error(&lower::ENCODE_SYMBOL, message));
+    match batch {
+        Some(_) => commands.insert_resource(Programs(programs)),
+        None => programs.into_iter().for_each(|p| commands.insert_resource(p)),
     }
-    p.queues = columns!(queues).iter().map(|q| Queue { name: queue_name(q), engine: q.engine }).collect();
-    let entry = |b: &BlockHead| BlockEntry { queue: b.queue.0, first: b.first.0, count: b.count };
-    p.blocks = columns!(blocks).iter().map(entry).collect();
-    let mut names = Names::of(&module);
-    for k in 0..5 {
-        names.out.streams[k] = encoded.from[k].iter().map(|h| names.number(*h)).collect();
+}
+
+/// Cuts the streams and the address words into those of each module.
+struct Cut<'a> {
+    encoded: &'a mut Encoded,
+    streams: [Vec<Range<usize>>; 5],
+    whole: bool,
+}
+
+impl Cut<'_> {
+    /// Gives module `k` its records, and the words in `words`.
+    fn take(&mut self, k: usize, words: Range<usize>, p: &mut Program) {
+        if self.whole {
+            p.streams = std::mem::take(&mut self.encoded.streams);
+            p.addr4 = std::mem::take(&mut self.encoded.addr4);
+            p.addr4_sites = std::mem::take(&mut self.encoded.sites);
+            return;
+        }
+        for (s, ranges) in self.streams.iter().enumerate() {
+            let of = ranges.get(k).cloned().unwrap_or_default();
+            p.streams[s] = self.encoded.streams[s][of].to_vec();
+        }
+        p.addr4 = self.encoded.addr4[words.clone()].to_vec();
+        p.addr4_sites = self.encoded.sites[words].to_vec();
     }
-    names.out.descriptors = columns!(descs).iter().map(|d| names.number(d.hlo)).collect();
-    p.provenance = names.out;
-    p.streams = std::mem::take(&mut encoded.streams);
-    p.addr4 = std::mem::take(&mut encoded.addr4);
-    p.addr4_sites = std::mem::take(&mut encoded.sites);
-    p.descriptors = std::mem::take(&mut records.0);
-    p.constants = constants.0.clone();
-    commands.insert_resource(p);
 }

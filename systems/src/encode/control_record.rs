@@ -80,7 +80,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                     "a target in the program",
                 ));
             };
-            let target = BranchTarget(u64::from(at));
+            let target = BranchTarget(u64::from(at - v.part.records[stream]));
             if op == Opcode::UnconditionalBranch {
                 out.put(&isa::Branch { compare: 0, dtype: 0, imm: 0, left: 0, right: 0, target }, &e, &[]);
             } else {

@@ -16,7 +16,7 @@ use murre_components::isa::{self, Addr4, Addr8, BoundRegister, Events, Fault};
 pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) -> Result<(), Fault> {
     match op {
         Opcode::DmaTrigger => {
-            let Some(queue) = v.queues.get(v.dma[row].queue.index()) else {
+            let Some(queue) = v.queues.get(v.part.queue as usize + v.dma[row].queue.index()) else {
                 return Err(Fault::new(
                     &lower::ENCODE_UNSUPPORTED,
                     0x0C,
@@ -24,7 +24,7 @@ pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) 
                     "a queue",
                 ));
             };
-            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma[row].block.0 }, &e, &[]);
+            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma[row].block.0 - v.part.block }, &e, &[]);
             Ok(())
         }
         Opcode::DmaCopy => copy(v, row, e, out),

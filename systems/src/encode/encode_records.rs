@@ -50,6 +50,8 @@ pub struct View<'a> {
     pub queues: &'a [Name<32>],
     pub payloads: &'a Payloads,
     pub layout: &'a RecordLayout,
+    /// Where the module of the instruction begins.
+    pub part: Part,
 }
 
 /// One access pattern with its word.
@@ -120,6 +122,8 @@ pub struct Out<'a> {
     encoded: &'a mut Encoded,
     stream: usize,
     index: usize,
+    /// The first record of the module.
+    first: u32,
     hlo: HloId,
 }
 
@@ -127,7 +131,7 @@ impl Out<'_> {
     /// Stores the next record and notes its address words: `(byte offset, word)`.
     #[inline]
     pub fn put(&mut self, instr: &impl Encode, events: &Events, words: &[(u8, u32)]) {
-        let record = self.index as u32;
+        let record = self.index as u32 - self.first;
         let (stream, from) = (&mut self.encoded.streams[self.stream], &mut self.encoded.from[self.stream]);
         // Records come in the order of their indices; behind a refused instruction there is a gap.
         if stream.len() < self.index {
@@ -178,6 +182,7 @@ pub fn encode_records(
     layout: Res<RecordLayout>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
+    mut parts: ResMut<Parts>,
     mut result: ResMut<Encoded>,
 ) {
     let (heads, operands, args, regfields, from, dma, sync) = columns!(insts);
@@ -185,7 +190,7 @@ pub fn encode_records(
     let (loc, places) = columns!(locs);
     let names: Vec<Name<32>> =
         columns!(queues).iter().filter_map(|q| Name::new(&queue_name(q)).ok()).collect();
-    let view = View {
+    let mut view = View {
         heads,
         operands,
         args,
@@ -202,6 +207,7 @@ pub fn encode_records(
         queues: &names,
         payloads: &payloads,
         layout: &layout,
+        part: parts.0.first().copied().unwrap_or_default(),
     };
     let mut encoded = Encoded {
         streams: layout.counts.map(|n| Vec::with_capacity(n as usize)),
@@ -210,15 +216,24 @@ pub fn encode_records(
         sites: Vec::with_capacity(ap.len()),
     };
     let mut loads = layout.loads.iter().peekable();
+    let mut borders = Borders::default();
     for (position, &id) in order.0.iter().enumerate() {
         let row = id.index();
         let Some(h) = heads.get(row) else { continue };
+        if borders.crosses(h.op) {
+            let words = encoded.addr4.len() as u32;
+            parts.begin(borders.part, |p| {
+                p.word = words;
+                view.part = *p;
+            });
+        }
         let (Some(stream), Some(&index)) = (h.engine.stream(), layout.index.get(row)) else { continue };
         if index == u32::MAX {
             continue;
         }
         let mut e = events(&sync[row]);
-        let mut out = Out { encoded: &mut encoded, stream, index: index as usize, hlo: from[row].hlo };
+        let first = view.part.records[stream];
+        let mut out = Out { encoded: &mut encoded, stream, index: index as usize, first, hlo: from[row].hlo };
         if let Some((_, set)) = loads.next_if(|(p, _)| *p as usize == position) {
             let (wait, update) = split_events(e);
             out.index -= 1;

@@ -46,6 +46,7 @@ pub fn layout_records(
     order: Res<Order>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
+    mut parts: ResMut<Parts>,
     mut result: ResMut<RecordLayout>,
 ) {
     let (heads, operands, args, from) = columns!(insts);
@@ -67,9 +68,14 @@ pub fn layout_records(
         }
     }
     let mut resident: Option<u8> = None;
+    let mut borders = Borders::default();
     for (position, &id) in order.0.iter().enumerate() {
         let row = id.index();
         let Some(h) = heads.get(row) else { continue };
+        if borders.crosses(h.op) {
+            parts.begin(borders.part, |p| p.records = out.counts);
+            resident = None;
+        }
         if let Some(t) = out.targets.get_mut(out.target[row] as usize) {
             *t = out.counts;
             resident = None;

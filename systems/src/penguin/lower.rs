@@ -12,6 +12,7 @@ use murre_components::dtype::{DType, HloType};
 use murre_components::engine::{EngineId, Target};
 use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::{ArrayShape, HloModule, HloOp};
+use murre_components::hlo_table::HloHome;
 use murre_components::ids::*;
 use murre_components::penguin::*;
 use murre_components::program::VarKind;
@@ -50,6 +51,67 @@ pub struct LocFacts {
 /// A refusal: the operation cannot be lowered. Carries the diagnostic.
 pub type Lowered<T> = Result<T, Box<Diagnostic>>;
 
+/// What lowering makes, of one module or of several one behind the other.
+#[allow(missing_docs)]
+pub struct LoweredTables {
+    pub staging: Staging,
+    pub nodes: Vec<NodeRow>,
+    pub operands: Vec<NodeOperand>,
+    pub dynamic: Vec<TensorCopyDynamic>,
+    pub exprs: Exprs,
+    /// Constant bytes of the last module.
+    pub constants: Vec<u8>,
+    pub locs: Vec<LocFacts>,
+    /// Where the value of each HLO instruction stands.
+    pub homes: Vec<HloHome>,
+}
+
+/// Rows of the tables before a module is lowered.
+#[derive(Clone, Copy)]
+#[allow(missing_docs)]
+pub struct FirstRows {
+    pub nodes: usize,
+    pub locs: usize,
+    regs: usize,
+}
+
+impl LoweredTables {
+    /// Empty tables. `staging` has no rows.
+    pub fn new(staging: Staging) -> LoweredTables {
+        LoweredTables {
+            staging,
+            nodes: Vec::new(),
+            operands: Vec::new(),
+            dynamic: Vec::new(),
+            exprs: Exprs::default(),
+            constants: Vec::new(),
+            locs: Vec::new(),
+            homes: Vec::new(),
+        }
+    }
+
+    /// Where the next module begins.
+    pub fn first_rows(&self) -> FirstRows {
+        FirstRows {
+            nodes: self.nodes.len(),
+            locs: self.staging.locs.len(),
+            regs: self.staging.regs.len(),
+        }
+    }
+
+    /// The HLO instructions that the rows from `first` on serve count from `base` on.
+    pub fn number_from(&mut self, first: FirstRows, base: u32) {
+        let number = |hlo: &mut HloId| {
+            if hlo.is_some() {
+                hlo.0 += base;
+            }
+        };
+        self.nodes[first.nodes..].iter_mut().for_each(|n| number(&mut n.head.hlo));
+        self.staging.locs[first.locs..].iter_mut().for_each(|l| number(&mut l.from.hlo));
+        self.staging.regs[first.regs..].iter_mut().for_each(|r| number(&mut r.from.hlo));
+    }
+}
+
 /// Lowering state.
 pub struct Lower<'m> {
     /// The module.
@@ -71,6 +133,8 @@ pub struct Lower<'m> {
     constant_locs: SeededMap<Vec<u8>, LocId>,
     /// Facts by location.
     pub locs: Vec<LocFacts>,
+    /// Where the values of the instructions of earlier modules stand.
+    homes: Vec<HloHome>,
     /// Leaves by instruction.
     pub values: Values,
     /// Readers of the computations being lowered, innermost last.
@@ -95,23 +159,36 @@ pub struct Lower<'m> {
     pub lowered: usize,
 }
 
+fn home_of(leaf: Option<&Leaf>) -> HloHome {
+    match leaf {
+        Some(Leaf::Scalar { reg, .. }) => HloHome { reg: *reg, loc: LocId::NONE },
+        Some(Leaf::View(v)) => HloHome { reg: RegId::NONE, loc: v.loc },
+        _ => HloHome::default(),
+    }
+}
+
 impl<'m> Lower<'m> {
-    /// Empty state.
-    pub fn new(module: &'m HloModule, target: Target, mut staging: Staging) -> Self {
+    /// The state in front of a module, whose rows go behind those of `tables`.
+    pub fn new(module: &'m HloModule, target: Target, mut tables: LoweredTables) -> Self {
         // At least, of most programs.
         let instructions = module.len();
-        staging.locs.reserve(instructions);
+        tables.staging.locs.reserve(instructions);
+        tables.nodes.reserve(instructions);
+        tables.operands.reserve(2 * instructions);
+        tables.locs.reserve(instructions);
+        let LoweredTables { staging, nodes, operands, dynamic, exprs, constants, locs, homes } = tables;
         Lower {
             module,
             target,
             staging,
-            nodes: Vec::with_capacity(instructions),
-            operands: Vec::with_capacity(2 * instructions),
-            dynamic: Vec::new(),
-            exprs: Exprs::default(),
-            constants: Vec::new(),
+            nodes,
+            operands,
+            dynamic,
+            exprs,
+            constants,
             constant_locs: seeded_map(),
-            locs: Vec::with_capacity(instructions),
+            locs,
+            homes,
             values: Values::new(instructions),
             uses: Vec::new(),
             axes: Vec::new(),
@@ -124,6 +201,17 @@ impl<'m> Lower<'m> {
             resident: 0,
             lowered: 0,
         }
+    }
+
+    /// The tables, with what this module has added.
+    pub fn into_tables(mut self) -> LoweredTables {
+        let first = self.homes.len();
+        self.homes.extend(self.module.ids().map(|id| home_of(self.values.of(id).first())));
+        for &(parameter, reg) in self.scalar_parameters.values() {
+            self.homes[first + parameter.index()].reg = reg.unwrap_or_default();
+        }
+        let Lower { staging, nodes, operands, dynamic, exprs, constants, locs, homes, .. } = self;
+        LoweredTables { staging, nodes, operands, dynamic, exprs, constants, locs, homes }
     }
 
     /// A refusal of the current instruction.

@@ -14,9 +14,10 @@
 //! Facts: `spec/ir.md 1, 2`, `spec/hlo.md 7`, D5, D16, D17.
 
 use super::leaf::{Leaf, fits_register};
-use super::lower::{Lower, Lowered, extents};
+use super::lower::{Lower, Lowered, LoweredTables, extents};
 use super::uses::{Uses, element_offset, is_transparent, leaf_count};
 use super::view::row_major;
+use crate::batch::Batch;
 use crate::legalize::expand_scatter::descriptor_combiner;
 use crate::legalize::inline_calls::MAX_INLINED;
 use crate::legalize::region::is_pointwise;
@@ -35,39 +36,60 @@ use smallvec::SmallVec;
 
 /// The pass.
 pub fn lower_hlo(world: &mut World) {
-    let Some(module) = world.remove_resource::<HloModule>() else { return };
-    let staging = Staging::new(world);
-    let options = world.resource::<CompileOptions>();
-    let mut lower = Lower::new(&module, options.target, staging);
-    (lower.unroll_limit, lower.transposes) = (options.unroll_limit as u64, options.target.arch() >= 30);
-    let mut faults = Vec::new();
-    let mut signature = lower.lower_entry(&mut faults);
-    if let Some(extents) = world.get_resource::<Extents>() {
-        name_hidden(&mut signature, extents);
-    }
-    {
-        let sink = world.resource::<Diagnostics>();
-        for d in faults {
-            sink.push(d);
+    let mut tables = LoweredTables::new(Staging::new(world));
+    let mut parts = world.remove_resource::<Parts>().unwrap_or_default();
+    if let Some(mut batch) = world.remove_resource::<Batch>() {
+        for (k, member) in batch.0.iter_mut().enumerate() {
+            let first = tables.first_rows();
+            parts.begin(k, |p| (p.node, p.loc) = (first.nodes as u32, first.locs as u32));
+            let hlo = parts.0.get(k).map_or(0, |p| p.hlo);
+            (member.signature, tables) = lower_module(world, &member.module, member.extents.as_ref(), tables);
+            member.constants = std::mem::take(&mut tables.constants);
+            tables.number_from(first, hlo);
         }
+        world.insert_resource(batch);
+        world.init_resource::<ConstPool>();
+    } else if let Some(module) = world.remove_resource::<HloModule>() {
+        let extents = world.get_resource::<Extents>().cloned();
+        let signature;
+        (signature, tables) = lower_module(world, &module, extents.as_ref(), tables);
+        world.insert_resource(ConstPool(std::mem::take(&mut tables.constants)));
+        world.insert_resource(signature);
+        world.insert_resource(module);
     }
-    let mut homes: Vec<HloHome> = module.ids().map(|id| home_of(lower.values.of(id).first())).collect();
-    for &(parameter, reg) in lower.scalar_parameters.values() {
-        homes[parameter.index()].reg = reg.unwrap_or_default();
-    }
-    let Lower { staging, nodes, operands, dynamic, exprs, constants, .. } = lower;
+    let LoweredTables { staging, nodes, operands, dynamic, exprs, homes, .. } = tables;
     staging.flush(world);
     drop(world.spawn_batch(nodes));
     world.insert_resource(OperandPool(operands));
     world.insert_resource(DynamicCopies(dynamic));
     world.insert_resource(exprs);
-    world.insert_resource(ConstPool(constants));
-    world.insert_resource(signature);
+    world.insert_resource(parts);
     let mut rows = world.query::<&mut HloHome>();
     for (mut row, home) in rows.iter_mut(world).zip(homes) {
         *row.bypass_change_detection() = home;
     }
-    world.insert_resource(module);
+}
+
+/// Lowers one module behind what is in the tables.
+fn lower_module(
+    world: &World,
+    module: &HloModule,
+    extents: Option<&Extents>,
+    tables: LoweredTables,
+) -> (Signature, LoweredTables) {
+    let options = world.resource::<CompileOptions>();
+    let mut lower = Lower::new(module, options.target, tables);
+    (lower.unroll_limit, lower.transposes) = (options.unroll_limit as u64, options.target.arch() >= 30);
+    let mut faults = Vec::new();
+    let mut signature = lower.lower_entry(&mut faults);
+    if let Some(extents) = extents {
+        name_hidden(&mut signature, extents);
+    }
+    let sink = world.resource::<Diagnostics>();
+    for d in faults {
+        sink.push(d);
+    }
+    (signature, lower.into_tables())
 }
 
 /// Names the hidden outputs for people: `out0.size1`, `failed_check`, `failed_size`.
@@ -80,14 +102,6 @@ fn name_hidden(signature: &mut Signature, extents: &Extents) {
     let first = signature.outputs.len().saturating_sub(names.len());
     for (leaf, name) in signature.outputs[first..].iter_mut().zip(names) {
         leaf.name = name;
-    }
-}
-
-fn home_of(leaf: Option<&Leaf>) -> HloHome {
-    match leaf {
-        Some(Leaf::Scalar { reg, .. }) => HloHome { reg: *reg, loc: LocId::NONE },
-        Some(Leaf::View(v)) => HloHome { reg: RegId::NONE, loc: v.loc },
-        _ => HloHome::default(),
     }
 }
 

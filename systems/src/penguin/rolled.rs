@@ -112,7 +112,7 @@ mod tests {
             let mut lower = Lower::new(
                 &module,
                 murre_components::engine::Target::Trn2,
-                Staging::after(Default::default()),
+                crate::penguin::lower::LoweredTables::new(Staging::after(Default::default())),
             );
             let mut seen = Vec::new();
             let done = lower.steps(extent, step, rolled, &mut |_, at, n| {

@@ -1,6 +1,6 @@
 //! `assign_dram`: every DRAM location gets a variable: one of its own, or the one of the [`super::dram_classes`] that it is
 //! in. Variables are numbered in the order of their first locations (D8). A location that a run-time offset indexes
-//! also gets an entry in the DGE address table, in the order of locations.
+//! also gets an entry in the DGE address table, in the order of locations. Both count anew for each module of a batch.
 
 use super::Reuse;
 use super::dram_classes::classes;
@@ -13,6 +13,7 @@ use murre_components::bir::*;
 pub fn assign_dram(
     payloads: Res<Payloads>,
     options: Res<CompileOptions>,
+    parts: Res<Parts>,
     mut reuse: ResMut<Reuse>,
     insts: Query<&InstHead>,
     aps: Query<(&ApHead, &ApDynamic)>,
@@ -35,10 +36,14 @@ pub fn assign_dram(
             *mark = true;
         }
     }
-    let names = if options.share_dram { classes(loc_heads, lives, &mut reuse) } else { Vec::new() };
+    let names = if options.share_dram { classes(loc_heads, lives, &parts, &mut reuse) } else { Vec::new() };
     let (mut var, mut entry) = (0, 0);
+    let mut borders = parts.0.iter().skip(1).map(|p| p.loc as usize).peekable();
     let places = places.bypass_change_detection();
     for (row, (head, indexed)) in loc_heads.iter().zip(indexed).enumerate() {
+        while borders.next_if_eq(&row).is_some() {
+            (var, entry) = (0, 0);
+        }
         if head.space != Space::Dram {
             continue;
         }

@@ -5,7 +5,7 @@
 //! Error `MUR0504` when a tile is larger than a bank or no bank has room.
 
 use super::arena::{Arena, Fit};
-use super::color_sbuf::{Tile, by_end, neighbours, settle, tiles_of};
+use super::color_sbuf::{Tile, by_end, by_module, neighbours, settle, tiles_of};
 use super::{Reuse, hlo_name, hlo_source};
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
@@ -50,6 +50,7 @@ fn sweep(tiles: &[Tile], ends: &[u32], round_robin: bool, fit: Fit) -> Result<Ve
 pub fn color_psum(
     module: Res<HloModule>,
     diagnostics: Res<Diagnostics>,
+    parts: Res<Parts>,
     mut reuse: ResMut<Reuse>,
     mut locs: Query<(&LocHead, &LocLive, &LocFrom, &mut LocPlace)>,
 ) {
@@ -59,31 +60,35 @@ pub fn color_psum(
     let Some((heads, lives, froms, mut places)) = tables.next() else {
         return;
     };
-    let tiles = tiles_of(Space::Psum, heads, lives);
-    let ends = by_end(&tiles);
-    let placed = sweep(&tiles, &ends, true, Fit::First).or_else(|_| sweep(&tiles, &ends, false, Fit::Best));
-    let address = match placed {
-        Ok(address) => address,
-        Err((k, free)) => {
-            let t = tiles[k];
-            let hlo = froms[t.loc.index()].hlo;
-            let beside = neighbours(&tiles, k, froms, &module);
-            diagnostics.push(
-                Diagnostic::error(
-                    &RES_PSUM,
-                    format!("a tile of {} bytes a partition does not fit into PSUM", t.size),
-                )
-                .on(hlo_name(&module, hlo))
-                .from_source(hlo_source(&module, hlo))
-                .found(format!("{free} bytes free over all banks; {beside}"))
-                .expected(format!("{} bytes inside one bank of {PSUM_BANK_BYTES}", t.size))
-                .help("an accumulator has at most 512 32-bit elements a partition")
-                .ordered(t.loc.0),
-            );
-            return;
-        }
-    };
-    settle(&tiles, &address, places.bypass_change_detection(), &mut reuse);
+    let mut tiles = tiles_of(Space::Psum, heads, lives);
+    let places = places.bypass_change_detection();
+    for tiles in by_module(&mut tiles, &parts) {
+        let tiles: &[Tile] = tiles;
+        let ends = by_end(tiles);
+        let placed = sweep(tiles, &ends, true, Fit::First).or_else(|_| sweep(tiles, &ends, false, Fit::Best));
+        let address = match placed {
+            Ok(address) => address,
+            Err((k, free)) => {
+                let t = tiles[k];
+                let hlo = froms[t.loc.index()].hlo;
+                let beside = neighbours(tiles, k, froms, &module);
+                diagnostics.push(
+                    Diagnostic::error(
+                        &RES_PSUM,
+                        format!("a tile of {} bytes a partition does not fit into PSUM", t.size),
+                    )
+                    .on(hlo_name(&module, hlo))
+                    .from_source(hlo_source(&module, hlo))
+                    .found(format!("{free} bytes free over all banks; {beside}"))
+                    .expected(format!("{} bytes inside one bank of {PSUM_BANK_BYTES}", t.size))
+                    .help("an accumulator has at most 512 32-bit elements a partition")
+                    .ordered(t.loc.0),
+                );
+                return;
+            }
+        };
+        settle(tiles, &address, places, &mut reuse);
+    }
 }
 
 #[cfg(test)]

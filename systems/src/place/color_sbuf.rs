@@ -74,6 +74,21 @@ pub fn tiles_of(space: Space, heads: &[LocHead], lives: &[LocLive]) -> Vec<Tile>
     rows.into_iter().map(tile).collect()
 }
 
+/// Splits tiles, which are in the order of their begin, by module; positions count from the begin of each then.
+pub fn by_module<'a>(mut tiles: &'a mut [Tile], parts: &Parts) -> Vec<&'a mut [Tile]> {
+    let mut modules = Vec::with_capacity(parts.0.len());
+    let mut begin = 0;
+    for end in parts.0.iter().skip(1).map(|p| p.position).chain([u32::MAX]) {
+        let (here, rest) = tiles.split_at_mut(tiles.partition_point(|t| t.first < end));
+        if begin > 0 {
+            here.iter_mut().for_each(|t| (t.first, t.last) = (t.first - begin, t.last - begin));
+        }
+        modules.push(here);
+        (tiles, begin) = (rest, end);
+    }
+    modules
+}
+
 /// Indices of tiles by their end.
 pub fn by_end(tiles: &[Tile]) -> Vec<u32> {
     by_position(tiles.len(), |t| Some(tiles[t].last))
@@ -210,6 +225,7 @@ pub fn color_sbuf(
     module: Res<HloModule>,
     diagnostics: Res<Diagnostics>,
     spilled: Option<Res<Spilled>>,
+    parts: Res<Parts>,
     mut reuse: ResMut<Reuse>,
     mut locs: Query<(&LocHead, &LocLive, &LocFrom, &mut LocPlace)>,
 ) {
@@ -220,7 +236,7 @@ pub fn color_sbuf(
         return;
     };
     let (low, high) = usable_range(&options);
-    let tiles = tiles_of(Space::Sbuf, heads, lives);
+    let mut tiles = tiles_of(Space::Sbuf, heads, lives);
     if let Some(t) = tiles.iter().find(|t| heads[t.loc.index()].partitions > PARTITIONS) {
         let d = Diagnostic::error(&RES_SBUF, "a tile has more partitions than SBUF")
             .on(hlo_name(&module, froms[t.loc.index()].hlo))
@@ -230,35 +246,39 @@ pub fn color_sbuf(
         diagnostics.push(d);
         return;
     }
-    let address = match place_tiles(&tiles, low, high) {
-        Ok(address) => address,
-        Err(m) => {
-            let t = tiles[m.tile];
-            let hlo = froms[t.loc.index()].hlo;
-            let beside = neighbours(&tiles, m.tile, froms, &module);
-            let spilled = match spilled.as_deref() {
-                Some(s) => format!("; {}", s.text()),
-                None => String::new(),
-            };
-            diagnostics.push(
-                Diagnostic::error(
-                    &RES_SBUF,
-                    format!("a tile of {} bytes a partition does not fit into SBUF", t.size),
-                )
-                .on(hlo_name(&module, hlo))
-                .from_source(hlo_source(&module, hlo))
-                .found(format!("{} bytes free, the largest hole has {}; {beside}{spilled}", m.free, m.hole))
-                .expected(format!("{} of {} usable bytes", t.size, high.saturating_sub(low)))
-                .help(match options.sbuf_limit {
-                    Some(_) => "give a larger --sbuf-bytes, or leave it out",
-                    None => "use a smaller bound for the dimension, or a target with more SBUF",
-                })
-                .ordered(t.loc.0),
-            );
-            return;
-        }
-    };
-    settle(&tiles, &address, places.bypass_change_detection(), &mut reuse);
+    let places = places.bypass_change_detection();
+    for tiles in by_module(&mut tiles, &parts) {
+        let tiles: &[Tile] = tiles;
+        let address = match place_tiles(tiles, low, high) {
+            Ok(address) => address,
+            Err(m) => {
+                let t = tiles[m.tile];
+                let hlo = froms[t.loc.index()].hlo;
+                let beside = neighbours(tiles, m.tile, froms, &module);
+                let spilled = match spilled.as_deref() {
+                    Some(s) => format!("; {}", s.text()),
+                    None => String::new(),
+                };
+                diagnostics.push(
+                    Diagnostic::error(
+                        &RES_SBUF,
+                        format!("a tile of {} bytes a partition does not fit into SBUF", t.size),
+                    )
+                    .on(hlo_name(&module, hlo))
+                    .from_source(hlo_source(&module, hlo))
+                    .found(format!("{} bytes free, the largest hole has {}; {beside}{spilled}", m.free, m.hole))
+                    .expected(format!("{} of {} usable bytes", t.size, high.saturating_sub(low)))
+                    .help(match options.sbuf_limit {
+                        Some(_) => "give a larger --sbuf-bytes, or leave it out",
+                        None => "use a smaller bound for the dimension, or a target with more SBUF",
+                    })
+                    .ordered(t.loc.0),
+                );
+                return;
+            }
+        };
+        settle(tiles, &address, places, &mut reuse);
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 
 use super::Reuse;
 use crate::by_position::by_position;
-use murre_components::bir::{LocHead, LocLive, Space};
+use murre_components::bir::{LocHead, LocLive, Parts, Space};
 use murre_components::ids::LocId;
 use murre_components::program::VarKind;
 use std::cmp::Reverse;
@@ -36,7 +36,7 @@ struct Class {
 
 /// The location that names the variable, by location; a location that shares nothing names its own. Empty when none
 /// may share.
-pub fn classes(heads: &[LocHead], lives: &[LocLive], reuse: &mut Reuse) -> Vec<LocId> {
+pub fn classes(heads: &[LocHead], lives: &[LocLive], parts: &Parts, reuse: &mut Reuse) -> Vec<LocId> {
     let rows = by_position(heads.len(), |r| may_share(&heads[r], &lives[r]).then_some(lives[r].first));
     if rows.is_empty() {
         return Vec::new();
@@ -46,7 +46,12 @@ pub fn classes(heads: &[LocHead], lives: &[LocLive], reuse: &mut Reuse) -> Vec<L
     // Free classes by size and end of use; busy ones by end.
     let mut free: BTreeSet<(u64, u32, u32)> = BTreeSet::new();
     let mut busy: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
+    let mut borders = parts.0.iter().skip(1).map(|p| p.position).peekable();
     for row in rows {
+        while borders.next_if(|border| *border <= lives[row as usize].first).is_some() {
+            free.clear();
+            busy.clear();
+        }
         let (loc, bytes) = (LocId(row), heads[row as usize].part_bytes());
         let live = lives[row as usize];
         while let Some(&Reverse((end, class))) = busy.peek()
@@ -89,7 +94,7 @@ mod tests {
         let heads: Vec<LocHead> = arrays.iter().map(|a| row(a.0)).collect();
         let lives: Vec<LocLive> = arrays.iter().map(|a| LocLive { first: a.1, last: a.2 }).collect();
         let mut reuse = Reuse::default();
-        let names = classes(&heads, &lives, &mut reuse).iter().map(|l| l.0).collect();
+        let names = classes(&heads, &lives, &Parts::default(), &mut reuse).iter().map(|l| l.0).collect();
         (names, (0..arrays.len()).map(|k| reuse.of(LocId::new(k)).to_vec()).collect())
     }
 

@@ -10,9 +10,10 @@
 //! Never taken are tiles whose address is decided at run time, tiles that every engine reads, and the tiles that
 //! spilling made.
 
-use super::color_sbuf::{Tile, by_end, place_tiles, tiles_of, usable_range};
+use super::color_sbuf::{Tile, by_end, by_module, place_tiles, tiles_of, usable_range};
 use super::loc_liveness::loc_liveness;
 use super::spill_code::{Tables, covers, keeps_old, rewrite};
+use crate::batch::give_up;
 use crate::columns;
 use crate::options::CompileOptions;
 use crate::staging::Staging;
@@ -69,7 +70,15 @@ pub fn spill_sbuf(
             return;
         }
         originals = originals.min(heads.len());
-        let tiles = tiles_of(Space::Sbuf, heads, lives);
+        let mut tiles = tiles_of(Space::Sbuf, heads, lives);
+        let parts = world.resource::<Parts>();
+        if parts.are_many() {
+            let placed = |tiles: &mut [Tile]| place_tiles(tiles, low, high).is_ok();
+            if most > u64::from(capacity) || !by_module(&mut tiles, parts).into_iter().all(placed) {
+                give_up(parts, world.resource::<Diagnostics>(), "tiles have to be spilled");
+            }
+            return;
+        }
         if tiles.iter().any(|t| heads[t.loc.index()].partitions > PARTITIONS)
             || (most <= u64::from(capacity) && place_tiles(&tiles, low, high).is_ok())
         {

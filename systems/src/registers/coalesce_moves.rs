@@ -98,7 +98,9 @@ pub fn coalesce_moves(
     for at in 1..=order.0.len() as u32 {
         let k = order.0[at as usize - 1].index();
         let op = heads[k].op;
-        if op.is_structure() || op == Opcode::CompareAndBranch || op == Opcode::UnconditionalBranch {
+        if op.is_structure()
+            || matches!(op, Opcode::CompareAndBranch | Opcode::UnconditionalBranch | Opcode::Exit)
+        {
             d.block = at;
             d.constants = [[None; REMEMBERED]; 8];
         }

@@ -10,6 +10,7 @@
 
 use super::reg_liveness::reg_liveness;
 use super::relieve_pressure::relieve_pressure;
+use crate::batch::give_up;
 use crate::by_position::by_position;
 use crate::columns;
 use crate::place::{hlo_name, hlo_source};
@@ -33,6 +34,11 @@ const ROUNDS: u32 = 8;
 /// The pass.
 pub fn color_registers(world: &mut World) {
     let mut failed = world.run_system_once(assign_ids);
+    if matches!(failed, Ok(Some(_)))
+        && give_up(world.resource::<Parts>(), world.resource::<Diagnostics>(), "registers do not suffice")
+    {
+        return;
+    }
     for round in 0..ROUNDS {
         if !matches!(failed, Ok(Some(_))) || !relieve_pressure(world, ALLOCATABLE_REGISTERS - 2 * round) {
             break;

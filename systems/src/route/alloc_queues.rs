@@ -1,7 +1,8 @@
 //! In: routed DMAs. Out: a queue in each, one queue for every (engine, kind) in use, and the engine of the queue.
 //! Generated DMAs go to a Dynamic queue: SWDGE on Pool, HWDGE on its bound engine. Others go to an Input, Output or
 //! Data queue by the kind of their DRAM side, on SP when no engine has been chosen. A queue that is there is used again.
-//! Why, in [`QueueReasons`] and [`EngineReasons`]. Facts: `spec/ir.md 8.3`.
+//! Why, in [`QueueReasons`] and [`EngineReasons`]. Each module of a batch has queues of its own, which its DMAs number from
+//! 0 on. Facts: `spec/ir.md 8.3`.
 //!
 //! The source states a limit of two hardware-generator queues beside two engines with a generator. A queue has one
 //! engine here, so the limit is one queue an engine: two up to generation 4 and, with D4, three on generation 5.
@@ -73,6 +74,17 @@ pub fn check_queues(queues: &[QueueHead], names: impl Iterator<Item = String>, a
     faults
 }
 
+/// The module of each instruction of the program, by row.
+fn modules_of(order: &[InstId], heads: &[InstHead]) -> Vec<u32> {
+    let mut modules = vec![u32::MAX; heads.len()];
+    let mut borders = Borders::default();
+    for id in order {
+        borders.crosses(heads[id.index()].op);
+        modules[id.index()] = borders.part as u32;
+    }
+    modules
+}
+
 /// The system; exclusive because it appends queue rows.
 pub fn alloc_queues(
     world: &mut World,
@@ -82,10 +94,20 @@ pub fn alloc_queues(
     queues: &mut QueryState<&QueueHead>,
 ) {
     let mut staging = Staging::new(world);
-    let mut by_key = [[QueueId::NONE; 9]; 8];
+    let mut parts = world.remove_resource::<Parts>().unwrap_or_default();
+    // Of each module, its queues by engine and kind, and those that it opens.
+    let mut by_key = vec![[[QueueId::NONE; 9]; 8]; parts.0.len()];
     for (k, q) in columns!(queues, world).iter().enumerate().filter(|(_, q)| q.instance == 0) {
-        by_key[q.engine as usize][q.kind as usize] = QueueId::new(k);
+        by_key[0][q.engine as usize][q.kind as usize] = QueueId::new(k);
     }
+    let mut opened: Vec<Vec<QueueHead>> = vec![Vec::new(); parts.0.len()];
+    let there = staging.base().queues as usize;
+    // Nothing for a single module.
+    let module_of = if parts.are_many() {
+        modules_of(&world.resource::<Order>().0, columns!(insts, world).0)
+    } else {
+        Vec::new()
+    };
     let aps: Vec<murre_components::ids::LocId> = columns!(aps, world).iter().map(|a| a.loc).collect();
     let locs: Vec<LocHead> = columns!(locs, world).to_vec();
     let arch = world.resource::<CompileOptions>().target.arch();
@@ -123,23 +145,32 @@ pub fn alloc_queues(
                     undecided.push((InstId::new(row), from[row].hlo));
                     continue;
                 }
+                let module = module_of.get(row).map_or(0, |m| *m as usize);
+                let (Some(by_key), Some(opened)) = (by_key.get_mut(module), opened.get_mut(module)) else {
+                    continue;
+                };
                 let slot = &mut by_key[h.engine as usize][kind as usize];
                 reasons[row] = QueueReason { kind: Some(kind), opened: slot.is_none() };
                 if slot.is_none() {
-                    *slot = staging.queue(QueueHead { engine: h.engine, kind, instance: 0, semaphore: 0 });
+                    *slot = QueueId::new(there + opened.len());
+                    opened.push(QueueHead { engine: h.engine, kind, instance: 0, semaphore: 0 });
                 }
                 dma[row].queue = *slot;
             }
         }
     }
-    let faults = check_queues(&staging.queues, staging.queues.iter().map(queue_name), arch);
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());
-    faults.into_iter().for_each(|d| sink.push(d));
+    for (k, queues) in opened.into_iter().enumerate() {
+        parts.begin(k, |p| p.queue = staging.queues.len() as u32);
+        check_queues(&queues, queues.iter().map(queue_name), arch).into_iter().for_each(|d| sink.push(d));
+        staging.queues.extend(queues);
+    }
     for (id, hlo) in undecided {
         let message = format!("DMACopy {} is on no single engine", id.0);
         sink.push(blame(&lower::ROUTE_INCONSISTENT, message, module, hlo, id));
     }
     staging.flush(world);
+    world.insert_resource(parts);
     world.insert_resource(EngineReasons(engines));
     world.insert_resource(QueueReasons(reasons));
 }

@@ -58,12 +58,16 @@ pub fn assign_hwdge_engine(
     sink: Res<Diagnostics>,
 ) {
     let arch = options.target.arch();
-    let mut turn = bound.map_or(HwdgeTurn::default(), |b| *b);
+    let bound = bound.map_or(HwdgeTurn::default(), |b| *b);
+    let mut turn = bound;
     let Ok(mut tables) = insts.contiguous_iter_mut() else { return };
     let Some((mut head, from)) = tables.next() else { return };
     let head = head.bypass_change_detection();
     for &id in &order.0 {
         let Some(h) = head.get_mut(id.index()) else { continue };
+        if h.op == Opcode::Exit {
+            turn = bound;
+        }
         if h.op != Opcode::DmaCopy || h.dge != DgeType::Hwdge || !h.live() {
             continue;
         }

@@ -13,9 +13,11 @@
 //! ```
 
 use super::reason::{EngineReason, EngineReasons, InLoop};
+use crate::batch::give_up;
 use crate::columns;
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
+use murre_components::diag::Diagnostics;
 use murre_components::engine::EngineId;
 use murre_components::program::VarKind;
 
@@ -34,6 +36,8 @@ pub fn assign_trigger_engine(
     axes: Query<&AxisBounds>,
     order: Res<Order>,
     before: Option<Res<EngineReasons>>,
+    parts: Res<Parts>,
+    sink: Res<Diagnostics>,
     mut commands: Commands,
 ) {
     let (aps, locs) = (columns!(aps), columns!(locs));
@@ -84,7 +88,7 @@ pub fn assign_trigger_engine(
     }
     let hwdge = |h: &InstHead| h.op == Opcode::DmaCopy && h.live() && h.dge == DgeType::Hwdge;
     let engines = head.iter().filter(|h| hwdge(h)).fold(0u8, |set, h| set | 1 << h.engine as u8);
-    if engines.count_ones() > 1 {
+    if engines.count_ones() > 1 && !give_up(&parts, &sink, "generated copies stand on several engines") {
         let copies = |(_, h): &(usize, &mut InstHead)| h.op == Opcode::DmaCopy && h.live();
         for (row, h) in head.iter_mut().enumerate().filter(copies) {
             let bound =

@@ -28,7 +28,10 @@ pub fn alloc_semaphores(
     let Some(edges) = world.remove_resource::<Edges>() else {
         return;
     };
-    let queues = queue_heads.iter(world).count();
+    // Each module's queues have the semaphores behind the engines'.
+    let parts = world.resource::<Parts>();
+    let modules: Vec<_> = parts.ranges(queue_heads.iter(world).count(), |p| p.queue).collect();
+    let queues = modules.iter().map(|m| m.len()).max().unwrap_or(0);
     let channels = ENGINES + queues;
     let limit = (SEMAPHORES - RESERVED_SEMAPHORES) as usize;
     if channels > limit {
@@ -39,7 +42,8 @@ pub fn alloc_semaphores(
         return;
     }
     let semaphore = |c: usize| (RESERVED_SEMAPHORES as usize + c) as u8;
-    for (q, mut head) in queue_heads.iter_mut(world).enumerate() {
+    let numbers = modules.into_iter().flat_map(|m| 0..m.len());
+    for (q, mut head) in numbers.zip(queue_heads.iter_mut(world)) {
         head.semaphore = semaphore(ENGINES + q);
     }
     let order = std::mem::take(&mut world.resource_mut::<Order>().0);
