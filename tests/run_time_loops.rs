@@ -9,7 +9,7 @@ use murre::components::dtype::HloType;
 use murre::components::engine::Target;
 use murre::systems::{CompileOptions, Compiler, Stage, compile};
 use std::fmt::Write;
-use support::{Lcg, Verdict, judge, module, simulate_and_evaluate, simulated};
+use support::{Lcg, Verdict, judge, module, simulate_and_evaluate, simulated, wide_loop};
 
 /// Counts its trips and sums its counter.
 const TRIPS: &str = "HloModule trips
@@ -157,51 +157,6 @@ fn chains_of_clamps_and_products_are_computed_again() {
         )
     };
     simulate_and_evaluate(&late_slices(75, 7, chain), 3);
-}
-
-/// A loop whose body reads `invariant` scalars and carries `carried` others; all of them are indices.
-fn wide_loop(invariant: usize, carried: usize) -> String {
-    let n = 3 + carried + invariant;
-    let mut parts = vec!["s32[]".to_string(), "f32[1,4]".to_string(), "f32[128,4]".to_string()];
-    parts.extend(std::iter::repeat_n("s32[]".to_string(), n - 3 + 1));
-    let tuple = format!("({})", parts.join(", "));
-    let mut s = format!(
-        "HloModule wide\ncond {{\n t = {tuple} parameter(0)\n i = s32[] get-tuple-element(t), index=0\n n = s32[] get-tuple-element(t), index={n}\n ROOT c = pred[] compare(i, n), direction=LT\n}}\nbody {{\n t = {tuple} parameter(0)\n one = s32[] constant(1)\n zero = s32[] constant(0)\n i = s32[] get-tuple-element(t), index=0\n y0 = f32[1,4] get-tuple-element(t), index=1\n x = f32[128,4] get-tuple-element(t), index=2\n n = s32[] get-tuple-element(t), index={n}\n next = s32[] add(i, one)\n"
-    );
-    let mut results = vec!["next".to_string(), format!("y{}", carried + invariant), "x".to_string()];
-    for k in 0..carried + invariant {
-        writeln!(s, " v{k} = s32[] get-tuple-element(t), index={}", k + 3).expect("writing to a string");
-        writeln!(
-            s,
-            " d{k} = f32[1,4] dynamic-slice(x, v{k}, zero), dynamic_slice_sizes={{1,4}}\n y{} = f32[1,4] add(y{k}, d{k})",
-            k + 1
-        )
-        .expect("writing to a string");
-        if k < carried {
-            writeln!(s, " w{k} = s32[] add(v{k}, i)").expect("writing to a string");
-        }
-        results.push(format!("{}{k}", if k < carried { "w" } else { "v" }));
-    }
-    results.push("n".to_string());
-    write!(
-        s,
-        " ROOT r = {tuple} tuple({})\n}}\nENTRY main {{\n x = f32[128,4] parameter(0)\n m = s32[] parameter(1)\n zero = s32[] constant(0)\n five = s32[] constant(5)\n n = s32[] clamp(zero, m, five)\n y = f32[1,4] slice(x), slice={{[0:1], [0:4]}}\n",
-        results.join(", ")
-    )
-    .expect("writing to a string");
-    let mut init = vec!["zero".to_string(), "y".to_string(), "x".to_string()];
-    for k in 0..carried + invariant {
-        writeln!(s, " p{k} = s32[] parameter({})", k + 2).expect("writing to a string");
-        init.push(format!("p{k}"));
-    }
-    init.push("n".to_string());
-    write!(
-        s,
-        " t = {tuple} tuple({})\n w = {tuple} while(t), condition=cond, body=body\n ROOT r = f32[1,4] get-tuple-element(w), index=1\n}}\n",
-        init.join(", ")
-    )
-    .expect("writing to a string");
-    s
 }
 
 #[test]

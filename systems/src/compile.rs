@@ -153,10 +153,12 @@ impl Compiler {
         if !batch::allowed(options) {
             return programs;
         }
-        let (on_hlo, on_tables) = Stage::ALL.split_at(Stage::ALL.iter().take_while(|s| **s < Stage::Penguin).count());
+        let (on_hlo, on_tables) =
+            Stage::ALL.split_at(Stage::ALL.iter().take_while(|s| **s < Stage::Penguin).count());
         self.load(HloModule::default(), options.clone());
         self.world.insert_resource(Lean);
-        let (mut members, mut places) = (Vec::with_capacity(modules.len()), Vec::with_capacity(modules.len()));
+        let (mut members, mut places) =
+            (Vec::with_capacity(modules.len()), Vec::with_capacity(modules.len()));
         for (place, module) in modules.into_iter().enumerate() {
             self.world.insert_resource(module);
             self.run(on_hlo);

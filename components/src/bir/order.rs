@@ -125,6 +125,9 @@ mod tests {
         let part = |loc| Part { loc, ..Part::default() };
         let parts = Parts(vec![part(0), part(4), part(4)]);
         assert_eq!(parts.ranges(9, |p| p.loc).collect::<Vec<_>>(), [0..4, 4..4, 4..9]);
-        assert_eq!(Parts::default().ranges(7, |p| p.block).collect::<Vec<_>>(), std::slice::from_ref(&(0..7)));
+        assert_eq!(
+            Parts::default().ranges(7, |p| p.block).collect::<Vec<_>>(),
+            std::slice::from_ref(&(0..7))
+        );
     }
 }

@@ -61,7 +61,8 @@ pub fn select_instructions(world: &mut World) {
         let no_copies = DynamicCopies::default();
         let copies = world.get_resource::<DynamicCopies>().unwrap_or(&no_copies);
         let diagnostics = world.resource::<Diagnostics>();
-        let mut ends = parts.0.iter().skip(1).map(|p| p.node as usize).collect::<Vec<_>>().into_iter().peekable();
+        let mut ends =
+            parts.0.iter().skip(1).map(|p| p.node as usize).collect::<Vec<_>>().into_iter().peekable();
         let mut part = 0;
         for (row, ((head, range), scalars)) in heads.iter().zip(ranges).zip(scalars).enumerate() {
             while ends.next_if_eq(&row).is_some() {

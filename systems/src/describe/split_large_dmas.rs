@@ -73,7 +73,11 @@ pub fn split_large_dmas(
         }
     }
     if !large.is_empty()
-        && give_up(world.resource::<Parts>(), world.resource::<Diagnostics>(), "a block is past the ring depth")
+        && give_up(
+            world.resource::<Parts>(),
+            world.resource::<Diagnostics>(),
+            "a block is past the ring depth",
+        )
     {
         return;
     }

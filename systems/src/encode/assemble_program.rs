@@ -208,14 +208,13 @@ pub fn assemble_program(
             extents: extents.as_deref(),
             constants: &constants.0,
         }],
-        Some(batch) => {
-            batch.0.iter().zip(&parts.0).map(|(m, part)| Source::of(m, part)).collect()
-        }
+        Some(batch) => batch.0.iter().zip(&parts.0).map(|(m, part)| Source::of(m, part)).collect(),
     };
     let (heads, places, from) = columns!(locs);
     let (blocks, queues, descs) = (columns!(blocks), columns!(queues), columns!(descs));
     let streams = [0, 1, 2, 3, 4].map(|k| parts.ranges(encoded.streams[k].len(), move |p| p.records[k]));
-    let mut cut = Cut { streams: streams.map(Iterator::collect), encoded: &mut encoded, whole: sources.len() == 1 };
+    let mut cut =
+        Cut { streams: streams.map(Iterator::collect), encoded: &mut encoded, whole: sources.len() == 1 };
     let mut words = parts.ranges(cut.encoded.addr4.len(), |p| p.word);
     // Temporaries of later passes stand behind all, and none of them is in DRAM.
     let mut of_locs = parts.ranges(heads.len(), |p| p.loc);
@@ -256,11 +255,8 @@ pub fn assemble_program(
         names.out.descriptors = descs[d.clone()].iter().map(|d| names.number(d.hlo)).collect();
         p.provenance = names.out;
         cut.take(k, words.next().unwrap_or_default(), &mut p);
-        p.descriptors = if sources.len() == 1 {
-            std::mem::take(&mut records.0)
-        } else {
-            records.0[d].to_vec()
-        };
+        p.descriptors =
+            if sources.len() == 1 { std::mem::take(&mut records.0) } else { records.0[d].to_vec() };
         p.constants = source.constants.to_vec();
         programs.push(p);
     }

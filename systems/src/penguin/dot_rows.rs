@@ -163,8 +163,11 @@ mod tests {
     #[test]
     fn only_long_rows_times_a_vector_suit() {
         let module = HloModule::default();
-        let lower =
-            Lower::new(&module, murre_components::engine::Target::Trn2, crate::penguin::lower::LoweredTables::new(Staging::after(Default::default())));
+        let lower = Lower::new(
+            &module,
+            murre_components::engine::Target::Trn2,
+            crate::penguin::lower::LoweredTables::new(Staging::after(Default::default())),
+        );
         let dot = |batch, rows, k, columns, along, between| Dot {
             stationary: View::whole(LocId(0), HloType::F32, &[batch, k, rows]),
             moving: View {

@@ -92,11 +92,7 @@ impl LoweredTables {
 
     /// Where the next module begins.
     pub fn first_rows(&self) -> FirstRows {
-        FirstRows {
-            nodes: self.nodes.len(),
-            locs: self.staging.locs.len(),
-            regs: self.staging.regs.len(),
-        }
+        FirstRows { nodes: self.nodes.len(), locs: self.staging.locs.len(), regs: self.staging.regs.len() }
     }
 
     /// The HLO instructions that the rows from `first` on serve count from `base` on.

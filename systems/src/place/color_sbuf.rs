@@ -266,7 +266,10 @@ pub fn color_sbuf(
                     )
                     .on(hlo_name(&module, hlo))
                     .from_source(hlo_source(&module, hlo))
-                    .found(format!("{} bytes free, the largest hole has {}; {beside}{spilled}", m.free, m.hole))
+                    .found(format!(
+                        "{} bytes free, the largest hole has {}; {beside}{spilled}",
+                        m.free, m.hole
+                    ))
                     .expected(format!("{} of {} usable bytes", t.size, high.saturating_sub(low)))
                     .help(match options.sbuf_limit {
                         Some(_) => "give a larger --sbuf-bytes, or leave it out",
