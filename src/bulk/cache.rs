@@ -84,6 +84,11 @@ impl Cache {
         artifact.map_or(Lookup::Damaged, |p| Lookup::Hit(Box::new(p)))
     }
 
+    /// Whether there is an entry of `key`, good or not.
+    pub fn has(&self, key: &Key) -> bool {
+        self.place(key).exists()
+    }
+
     /// Stores the program of `key`.
     pub fn put(&self, key: &Key, program: &Program) -> std::io::Result<()> {
         let temporary = self.temporary();

@@ -30,6 +30,11 @@ impl Memo {
         Memo { capacity, inner: Mutex::new(Inner { slots: seeded_map(), made: VecDeque::new(), bytes: 0 }) }
     }
 
+    /// Whether the program of `key` is here, or being made.
+    pub fn has(&self, key: &Key) -> bool {
+        self.inner.lock().slots.contains_key(key)
+    }
+
     /// The program of `key`, made by `make` unless it is here, and whether it was.
     pub fn get(&self, key: Key, make: impl FnOnce() -> Option<Program>) -> (Option<Arc<Program>>, bool) {
         let slot = self.inner.lock().slots.entry(key).or_default().clone();

@@ -8,7 +8,7 @@
 //! identity   module -> key: its structure, the options and the compiler, but not its names
 //! names      program of a structure + names of a module -> program of the module
 //! cache      key -> program, on disk, shared by processes          memo  the same inside a process
-//! worker     one unit -> artifact bytes and a manifest row
+//! worker     units -> artifact bytes and manifest rows             together  small modules compiled in one world
 //! commit     bytes -> a durable file: written beside, synced, renamed
 //! journal    rows so far, for --resume                              manifest  all rows, in order
 //! run        threads, stop and summary
@@ -28,6 +28,7 @@ pub mod memo;
 pub mod names;
 pub mod plan;
 pub mod run;
+pub mod together;
 pub mod worker;
 
 pub use manifest::{Row, Status};

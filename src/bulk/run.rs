@@ -1,5 +1,5 @@
 //! A whole run. In: units and how to treat them. Out: outputs, the manifest, and what happened in numbers. `jobs` workers
-//! take the next unit each; outputs go to the threads that commit them; a row counts once its output is on disk.
+//! take the next units each; outputs go to the threads that commit them; a row counts once its output is on disk.
 
 use super::cache::Cache;
 use super::commit::{self, Output};
@@ -8,12 +8,13 @@ use super::journal::Journal;
 use super::manifest::{self, Row, Status};
 use super::memo::Memo;
 use super::plan::{Shard, Unit};
+use super::together::portion;
 use super::worker::{Done, Origin, Shared, Worker, output_name};
 use murre_components::diag::{Diagnostic, codes::cli};
 use murre_systems::CompileOptions;
 use parking_lot::Mutex;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Bytes of programs that are kept in memory for modules of the same structure.
 const MEMO_BYTES: usize = 256 << 20;
@@ -87,7 +88,7 @@ pub fn run(request: &Request, seen: &(dyn Fn(&Row) + Sync)) -> Result<Report, Di
         fail_fast: request.fail_fast,
         seen,
     };
-    let next = AtomicUsize::new(0);
+    let next = Mutex::new(0);
     std::thread::scope(|scope| {
         let staging = journal.folder().to_owned();
         let board = &board;
@@ -101,20 +102,33 @@ pub fn run(request: &Request, seen: &(dyn Fn(&Row) + Sync)) -> Result<Report, Di
             scope.spawn(move || {
                 let mut worker = Worker::new(shared);
                 while !board.stop.load(Ordering::Relaxed) {
-                    let k = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(unit) = request.units.get(k) else { break };
-                    let Done { row, origin, bytes } = worker.one(unit);
-                    let path = request.out.join(output_name(unit));
-                    match bytes {
-                        Some(bytes) => _ = sender.send(Output { path, bytes, then: (k, row, origin) }),
-                        None => {
-                            if row.status != Status::Ok {
-                                // What an earlier run wrote is not this module's.
-                                let _ = std::fs::remove_file(path);
-                            }
-                            board.done(k, row, origin);
-                        }
+                    let units = {
+                        let mut next = next.lock();
+                        let left = request.units.len() - *next;
+                        let begin = *next;
+                        *next += portion(left, request.jobs).min(left);
+                        begin..*next
+                    };
+                    if units.is_empty() {
+                        break;
                     }
+                    let first = units.start;
+                    worker.several(&request.units[units], |k, Done { row, origin, bytes }| {
+                        let path = request.out.join(output_name(&request.units[first + k]));
+                        match bytes {
+                            Some(bytes) => {
+                                _ = sender.send(Output { path, bytes, then: (first + k, row, origin) });
+                            }
+                            None => {
+                                if row.status != Status::Ok {
+                                    // What an earlier run wrote is not this module's.
+                                    let _ = std::fs::remove_file(path);
+                                }
+                                board.done(first + k, row, origin);
+                            }
+                        }
+                        !board.stop.load(Ordering::Relaxed)
+                    });
                 }
             });
         }

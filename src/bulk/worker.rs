@@ -1,5 +1,6 @@
-//! One module at a time. In: a unit. Out: its manifest row, its artifact's bytes, and where its program came from. A worker
-//! has a world of its own and uses it for every module; after a panic it takes a new one.
+//! A few modules at a time. In: units. Out: of each its manifest row, its artifact's bytes, and where its program came from.
+//! A worker has a world of its own and uses it for every module, for small ones together ([`super::together`]); after a panic
+//! it takes a new one.
 
 use super::cache::{Cache, Lookup};
 use super::identity::{Identity, Key, marked};
@@ -9,7 +10,7 @@ use super::plan::Unit;
 use crate::{artifact, check};
 use bytes::Bytes;
 use murre_components::diag::{Diagnostic, codes::cli, codes::internal::INTERNAL};
-use murre_components::hash::SeededMap;
+use murre_components::hash::{SeededMap, seeded_map};
 use murre_components::hlo::HloModule;
 use murre_components::program::Program;
 use murre_systems::{CompileOptions, Compiler, Lean, Stage};
@@ -66,50 +67,100 @@ pub struct Done {
 
 /// A worker.
 pub struct Worker<'s> {
-    shared: &'s Shared,
-    compiler: Option<Compiler>,
+    pub(super) shared: &'s Shared,
+    pub(super) compiler: Option<Compiler>,
+    /// Programs of structures that were compiled together and have not been asked for yet.
+    pub(super) ahead: SeededMap<Key, Program>,
+}
+
+/// A unit that is being worked on.
+pub(super) enum Taken {
+    /// There was nothing to compile.
+    Done(Box<Done>),
+    /// A good module.
+    Read(Box<Reading>),
+}
+
+/// A module that was read.
+pub(super) struct Reading {
+    digest: String,
+    pub(super) module: HloModule,
+    pub(super) identity: Identity,
 }
 
 impl<'s> Worker<'s> {
     /// A worker without a world: it makes one when a module has to be compiled.
     pub fn new(shared: &'s Shared) -> Self {
-        Worker { shared, compiler: None }
+        Worker { shared, compiler: None, ahead: seeded_map() }
     }
 
-    /// Does one unit.
-    pub fn one(&mut self, unit: &Unit) -> Done {
+    /// Does some units, and tells `each` of them, in their order, until it says no.
+    pub fn several(&mut self, units: &[Unit], mut each: impl FnMut(usize, Done) -> bool) {
+        let taken: Vec<Taken> = units.iter().map(|unit| self.take_up(unit)).collect();
+        self.compile_together(&taken);
+        for (k, (unit, taken)) in units.iter().zip(taken).enumerate() {
+            let done = match taken {
+                Taken::Done(done) => *done,
+                Taken::Read(reading) => self.finish(unit, *reading),
+            };
+            if !each(k, done) {
+                break;
+            }
+        }
+        self.ahead.clear();
+    }
+
+    /// A unit that failed.
+    fn failed(&self, unit: &Unit, digest: &str, mut faults: Vec<Diagnostic>) -> Done {
+        for d in &mut faults {
+            d.file.get_or_insert_with(|| unit.input.display().to_string());
+        }
         let settings = self.shared.settings.to_hex().to_string();
-        let failed = |digest: &str, faults: &[Diagnostic]| Done {
-            row: Row::failed(&unit.input, digest.to_owned(), settings.clone(), faults),
+        Done {
+            row: Row::failed(&unit.input, digest.to_owned(), settings, &faults),
             origin: Origin::Compiled,
             bytes: None,
-        };
+        }
+    }
+
+    /// Reads a unit's module.
+    fn take_up(&self, unit: &Unit) -> Taken {
         let bytes = match std::fs::read(&unit.input) {
             Ok(bytes) => Bytes::from(bytes),
             Err(e) => {
                 let fault = Diagnostic::error(&cli::CLI_FILE, format!("the file cannot be read: {e}"));
-                return failed("", &[fault.in_file(unit.input.display().to_string())]);
+                return Taken::Done(Box::new(self.failed(unit, "", vec![fault])));
             }
         };
         let digest = blake3::hash(&bytes).to_hex().to_string();
-        if let Some(row) = self.resumed(unit, &digest, &settings) {
-            return Done { row, origin: Origin::Resumed, bytes: None };
+        if let Some(row) = self.resumed(unit, &digest) {
+            return Taken::Done(Box::new(Done { row, origin: Origin::Resumed, bytes: None }));
         }
-        let built = contained(|| self.build(unit, &bytes)).unwrap_or_else(|bug| Err(vec![bug]));
-        let (identity, program, origin, instructions) = match built {
+        let read = contained(|| {
+            let module = check::verified_module(&bytes, &unit.input.display().to_string())?;
+            let identity = Identity::of(&module, &self.shared.settings);
+            Ok((module, identity))
+        });
+        match read.unwrap_or_else(|bug| Err(vec![bug])) {
+            Ok((module, identity)) => Taken::Read(Box::new(Reading { digest, module, identity })),
+            Err(faults) => Taken::Done(Box::new(self.failed(unit, &digest, faults))),
+        }
+    }
+
+    /// Finds or makes the program of a module that was read.
+    fn finish(&mut self, unit: &Unit, reading: Reading) -> Done {
+        let Reading { digest, module, identity } = reading;
+        let instructions = module.len();
+        let built = contained(|| self.program(module, &identity)).unwrap_or_else(|bug| Err(vec![bug]));
+        let (program, origin) = match built {
             Ok(built) => built,
-            Err(mut faults) => {
-                for d in &mut faults {
-                    d.file.get_or_insert_with(|| unit.input.display().to_string());
-                }
-                return failed(&digest, &faults);
-            }
+            Err(faults) => return self.failed(unit, &digest, faults),
         };
         let bytes = artifact::write(&program);
         let row = Row {
             input: unit.input.display().to_string(),
             input_blake3: digest,
-            settings,
+            settings: self.shared.settings.to_hex().to_string(),
             status: Status::Ok,
             code: None,
             diagnostics: Vec::new(),
@@ -132,9 +183,9 @@ impl<'s> Worker<'s> {
     }
 
     /// The row of an earlier run, when input, options and output are what they were.
-    fn resumed(&self, unit: &Unit, digest: &str, settings: &str) -> Option<Row> {
+    fn resumed(&self, unit: &Unit, digest: &str) -> Option<Row> {
         let row = self.shared.prior.get(&unit.input.display().to_string())?;
-        if row.input_blake3 != digest || row.settings != settings {
+        if row.input_blake3 != digest || row.settings != self.shared.settings.to_hex().as_str() {
             return None;
         }
         let whole = match (&row.artifact, row.status) {
@@ -148,23 +199,20 @@ impl<'s> Worker<'s> {
         whole.then(|| row.clone())
     }
 
-    /// Reads a module and finds or makes its program.
-    fn build(
+    /// The program of a module, with its own names.
+    fn program(
         &mut self,
-        unit: &Unit,
-        bytes: &Bytes,
-    ) -> Result<(Identity, Program, Origin, usize), Vec<Diagnostic>> {
-        let module = check::verified_module(bytes, &unit.input.display().to_string())?;
-        let instructions = module.len();
-        let identity = Identity::of(&module, &self.shared.settings);
-        let (stored, origin) = self.stored(&module, &identity);
+        module: HloModule,
+        identity: &Identity,
+    ) -> Result<(Program, Origin), Vec<Diagnostic>> {
+        let (stored, origin) = self.stored(&module, identity);
         let program = match (stored, &identity.names) {
             (Some(program), Some(names)) => names.give(&program),
             (Some(program), None) => Arc::unwrap_or_clone(program),
             // What is said of a module must carry its own names.
             (None, _) => self.compile(module)?,
         };
-        Ok((identity, program, origin, instructions))
+        Ok((program, origin))
     }
 
     /// The program of a module's structure, from wherever it is; `None` when it does not compile.
@@ -188,8 +236,10 @@ impl<'s> Worker<'s> {
 
     /// Compiles the structure of a module.
     fn structure(&mut self, module: &HloModule, identity: &Identity) -> Option<Program> {
-        let input = identity.names.as_ref().map_or_else(|| module.clone(), |names| marked(module, names));
-        self.compile(input).ok()
+        match self.ahead.remove(&identity.key) {
+            Some(program) => Some(program),
+            None => self.compile(anonymous(module, identity)).ok(),
+        }
     }
 
     fn keep(&self, identity: &Identity, program: &Program) {
@@ -253,13 +303,18 @@ impl<'s> Worker<'s> {
     }
 }
 
+/// What is compiled for all modules of a structure.
+pub(super) fn anonymous(module: &HloModule, identity: &Identity) -> HloModule {
+    identity.names.as_ref().map_or_else(|| module.clone(), |names| marked(module, names))
+}
+
 /// The path of a unit's artifact below the output folder.
 pub fn output_name(unit: &Unit) -> String {
     format!("{}.mur", unit.name)
 }
 
 /// Runs `f`; a panic inside becomes a diagnostic.
-fn contained<T>(f: impl FnOnce() -> T) -> Result<T, Diagnostic> {
+pub(super) fn contained<T>(f: impl FnOnce() -> T) -> Result<T, Diagnostic> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| {
         let text = payload.downcast_ref::<&str>().map(|s| s.to_string());
         let what =

@@ -67,6 +67,11 @@ impl Compiler {
         compiler
     }
 
+    /// A compiler that waits for its first module.
+    pub fn empty() -> Self {
+        Compiler::new(HloModule::default(), CompileOptions::default())
+    }
+
     /// Takes the next module, whatever became of the one before: rows and resources go, the world and its schedules
     /// stay. After a panic inside a pass make a new compiler instead.
     pub fn load(&mut self, module: HloModule, options: CompileOptions) {

@@ -1,0 +1,92 @@
+//! Small modules in one world. In: the units that a worker has taken up. Out: programs of their structures, ahead of being
+//! asked for. What is there already is left out, and so is what has no other beside it.
+//!
+//! A small module costs more to get a world ready for than to compile. What does not come out of the batch is compiled by
+//! itself when it is asked for, with the same bytes.
+
+use super::identity::Key;
+use super::worker::{Reading, Taken, Worker, anonymous, contained};
+use murre_components::hash::seeded_set;
+use murre_systems::{Compiler, batch};
+
+/// HLO instructions of a small module, at most.
+const SMALL: usize = 2_000;
+/// HLO instructions in one world, at most.
+const TOGETHER: usize = 20_000;
+/// Units that a worker takes up at once, at most.
+const UNITS: usize = 64;
+
+/// How many units a worker takes up when `left` of them are left for `jobs` workers: fewer towards the end, so that all
+/// workers end together.
+pub fn portion(left: usize, jobs: usize) -> usize {
+    (left / (4 * jobs.max(1))).clamp(1, UNITS)
+}
+
+impl Worker<'_> {
+    /// Compiles the small modules among `taken` whose programs nobody has.
+    pub(super) fn compile_together(&mut self, taken: &[Taken]) {
+        if !batch::allowed(&self.shared.options) {
+            return;
+        }
+        let small = taken.iter().filter_map(|t| match t {
+            Taken::Read(reading) if reading.module.len() <= SMALL => Some(&**reading),
+            _ => None,
+        });
+        let mut seen = seeded_set();
+        let wanted: Vec<&Reading> =
+            small.filter(|r| seen.insert(r.identity.key) && !self.is_there(&r.identity.key)).collect();
+        let mut rest = wanted.as_slice();
+        while !rest.is_empty() {
+            let mut instructions = 0;
+            let fits = |r: &&Reading| {
+                instructions += r.module.len();
+                instructions <= TOGETHER
+            };
+            let (group, others) = rest.split_at(rest.iter().copied().take_while(fits).count().max(1));
+            self.compile_group(group);
+            rest = others;
+        }
+    }
+
+    fn is_there(&self, key: &Key) -> bool {
+        self.shared.memo.has(key) || self.shared.cache.as_ref().is_some_and(|cache| cache.has(key))
+    }
+
+    fn compile_group(&mut self, group: &[&Reading]) {
+        if group.len() < 2 {
+            return;
+        }
+        let modules = group.iter().map(|r| anonymous(&r.module, &r.identity)).collect();
+        // After a panic the world is gone, and each module is compiled by itself.
+        let mut compiler = self.compiler.take().unwrap_or_else(Compiler::empty);
+        let shared = self.shared;
+        let Ok((compiler, programs)) = contained(move || {
+            let programs = compiler.batch(modules, &shared.options);
+            (compiler, programs)
+        }) else {
+            return;
+        };
+        self.compiler = Some(compiler);
+        let keys = group.iter().map(|r| r.identity.key);
+        self.ahead.extend(keys.zip(programs).filter_map(|(key, program)| Some((key, program?))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn portions_shrink_towards_the_end_and_cover_everything() {
+        let (mut left, mut portions) = (1000, Vec::new());
+        while left > 0 {
+            portions.push(portion(left, 2));
+            left -= portion(left, 2).min(left);
+        }
+        assert!(
+            portions.is_sorted_by(|a, b| a >= b) && portions[0] == UNITS && portions.ends_with(&[1, 1, 1])
+        );
+        assert_eq!(portion(5, 8), 1);
+        assert_eq!(portion(0, 0), 1);
+    }
+}
