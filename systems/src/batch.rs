@@ -64,3 +64,34 @@ pub fn give_up(parts: &Parts, diagnostics: &Diagnostics, why: &str) -> bool {
     }
     parts.are_many()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Stage;
+    use crate::synth::{synthetic, synthetic_batch};
+
+    #[test]
+    fn a_back_end_of_many_programs_gives_those_of_each() {
+        let sizes: Vec<(u32, u64)> = (0..40).map(|k| (20 + k * k, u64::from(k))).collect();
+        let back_end: Vec<Stage> = Stage::ALL.into_iter().filter(|s| *s >= Stage::Place).collect();
+        let mut batch = synthetic_batch(&sizes);
+        batch.run(&back_end);
+        assert_eq!(batch.world.resource::<Diagnostics>().take().len(), 0);
+        let programs = batch.world.remove_resource::<Programs>().expect("programs").0;
+        assert_eq!(programs.len(), sizes.len());
+        for ((n, seed), program) in sizes.into_iter().zip(programs) {
+            let mut one = synthetic(n, seed);
+            one.run(&back_end);
+            assert!(one.take().0.as_ref() == Some(&program), "{n} instructions, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn only_a_batch_is_given_up() {
+        let (one, two) = (Parts::default(), Parts(vec![Default::default(); 2]));
+        let sink = Diagnostics::default();
+        assert!(!give_up(&one, &sink, "spilling") && sink.take().is_empty());
+        assert!(give_up(&two, &sink, "spilling") && sink.has_errors());
+    }
+}

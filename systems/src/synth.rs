@@ -5,9 +5,11 @@
 //! abstract DMA copies, symbolic patterns. The same numbers give the same program. Tiles are used near their
 //! definition, as in real programs, so that live sets stay small while the program grows.
 
+use crate::batch::{Batch, Member};
 use crate::compile::Compiler;
 use crate::options::CompileOptions;
 use crate::staging::{Operand, Staging};
+use bevy_ecs::prelude::World;
 use murre_components::bir::*;
 use murre_components::dtype::{DType, HloType};
 use murre_components::engine::{EngineId, PARTITIONS};
@@ -41,6 +43,8 @@ struct Tile {
 
 struct Builder {
     rows: Staging,
+    /// The first location of the program.
+    first_loc: u32,
     order: Vec<InstId>,
     exprs: Exprs,
     payloads: Payloads,
@@ -66,34 +70,28 @@ const SLOTS: u32 = SCALAR_MAX + 1;
 /// A program of about `n` instructions.
 pub fn synthetic(n: u32, seed: u64) -> Compiler {
     let mut compiler = Compiler::new(HloModule::default(), CompileOptions::default());
-    let mut b = Builder {
-        rows: Staging::new(&compiler.world),
-        order: Vec::new(),
-        exprs: Exprs::default(),
-        payloads: Payloads::default(),
-        rng: Lcg::new(seed),
-        tiles: Vec::new(),
-        scalar: RegId::NONE,
-        inputs: Vec::new(),
-        outputs: Vec::new(),
-        axes: Vec::new(),
-    };
-    b.prologue();
-    while b.order.len() < n as usize {
-        match b.rng.below(100) {
-            0 => b.counted_loop(n),
-            1..=4 => b.control(),
-            _ => b.compute(),
-        }
-    }
-    b.emit(Opcode::Exit, EngineId::All, |_| (), &[], &[]);
-    let Builder { rows, order, exprs, payloads, .. } = b;
-    let signature = signature(&rows.locs);
-    rows.flush(&mut compiler.world);
+    let mut b = Builder::new(Staging::new(&compiler.world));
+    b.program(n, seed);
+    let signature = signature(&b.rows.locs);
     compiler.world.insert_resource(signature);
-    compiler.world.insert_resource(Order(order));
-    compiler.world.insert_resource(exprs);
-    compiler.world.insert_resource(payloads);
+    b.finish(&mut compiler.world);
+    compiler
+}
+
+/// Programs in one world, each of about so many instructions and from a seed of its own: those that [`synthetic`] gives.
+pub fn synthetic_batch(programs: &[(u32, u64)]) -> Compiler {
+    let mut compiler = Compiler::new(HloModule::default(), CompileOptions::default());
+    let mut b = Builder::new(Staging::new(&compiler.world));
+    let (mut parts, mut members) = (Vec::new(), Vec::new());
+    for &(n, seed) in programs {
+        let first = b.rows.locs.len();
+        parts.push(Part { loc: first as u32, position: b.order.len() as u32, ..Part::default() });
+        b.program(n, seed);
+        members.push(Member { signature: signature(&b.rows.locs[first..]), ..Member::default() });
+    }
+    compiler.world.insert_resource(Parts(parts));
+    compiler.world.insert_resource(Batch(members));
+    b.finish(&mut compiler.world);
     compiler
 }
 
@@ -131,6 +129,46 @@ fn whole(t: Tile) -> Operand {
 }
 
 impl Builder {
+    fn new(rows: Staging) -> Builder {
+        Builder {
+            rows,
+            first_loc: 0,
+            order: Vec::new(),
+            exprs: Exprs::default(),
+            payloads: Payloads::default(),
+            rng: Lcg::new(0),
+            tiles: Vec::new(),
+            scalar: RegId::NONE,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            axes: Vec::new(),
+        }
+    }
+
+    /// A program behind those that are there.
+    fn program(&mut self, n: u32, seed: u64) {
+        (self.rng, self.scalar) = (Lcg::new(seed), RegId::NONE);
+        (self.tiles, self.inputs, self.outputs) = Default::default();
+        self.first_loc = self.rows.locs.len() as u32;
+        let end = self.order.len() + n as usize;
+        self.prologue();
+        while self.order.len() < end {
+            match self.rng.below(100) {
+                0 => self.counted_loop(end),
+                1..=4 => self.control(),
+                _ => self.compute(),
+            }
+        }
+        self.emit(Opcode::Exit, EngineId::All, |_| (), &[], &[]);
+    }
+
+    fn finish(self, world: &mut World) {
+        self.rows.flush(world);
+        world.insert_resource(Order(self.order));
+        world.insert_resource(self.exprs);
+        world.insert_resource(self.payloads);
+    }
+
     fn emit(
         &mut self,
         op: Opcode,
@@ -284,7 +322,8 @@ impl Builder {
         };
         let input = Operand { pattern: rows_of(t.elems, n), ..whole(t) };
         // Half of the stores count as IO copies and may be generated; the others have their descriptors built ahead.
-        let flags = if t.loc.0.is_multiple_of(2) { InstHead::IO } else { 0 };
+        let number = t.loc.0 - self.first_loc;
+        let flags = if number.is_multiple_of(2) { InstHead::IO } else { 0 };
         self.emit(Opcode::DmaCopy, EngineId::Dma, |r| r.head.flags = flags, &[output], &[input]);
     }
 
@@ -394,8 +433,8 @@ impl Builder {
     }
 
     /// A counted loop of about fifty instructions, possibly with one inside it.
-    fn counted_loop(&mut self, n: u32) {
-        if self.axes.len() >= 2 || self.order.len() + 60 > n as usize {
+    fn counted_loop(&mut self, program_end: usize) {
+        if self.axes.len() >= 2 || self.order.len() + 60 > program_end {
             return;
         }
         let limit = self.exprs.intern(Expr::RuntimeInt(self.scalar));
@@ -425,7 +464,7 @@ impl Builder {
         while self.order.len() < end {
             if nested && !inner && self.order.len() >= nest_at {
                 inner = true;
-                self.counted_loop(n);
+                self.counted_loop(program_end);
             }
             match self.rng.below(12) {
                 0 => self.control(),
