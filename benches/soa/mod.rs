@@ -26,8 +26,7 @@ pub type Encoded = (Vec<u32>, Vec<Record>);
 
 /// What murre's passes wrote.
 pub fn result_of(w: &mut World) -> Encoded {
-    let words = w.query::<&ApWord>().iter(w).map(|word| word.0).collect();
-    (words, w.resource::<DescriptorRecords>().0.clone())
+    (w.resource::<ApWords>().0.clone(), w.resource::<DescriptorRecords>().0.clone())
 }
 
 impl Columns {

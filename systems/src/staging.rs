@@ -142,7 +142,6 @@ impl Staging {
                 },
                 pattern: o.pattern.clone(),
                 dynamic: ApDynamic { payload: o.payload, ..Default::default() },
-                word: ApWord(0),
             });
         }
         self.insts.push(row);

@@ -10,7 +10,7 @@ use super::dynamic::PayloadKey;
 use crate::dtype::DType;
 use crate::ids::{InstId, LocId, RegId};
 use arrayvec::ArrayVec;
-use bevy_ecs::prelude::{Bundle, Component};
+use bevy_ecs::prelude::{Bundle, Component, Resource};
 
 /// Kind of an access pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -109,10 +109,11 @@ pub struct ApDynamic {
     pub sub_tensor: RegId,
 }
 
-/// The packed ADDR4 word, filled by the bulk sweep of stage 9; 0 for DRAM operands.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct ApWord(pub u32);
+/// The packed ADDR4 word of each pattern by [`crate::ids::ApId`], 0 for DRAM operands. Empty until the bulk sweep of
+/// stage 9: no row begins with a word, so it is a column beside the table and not a component that each row is spawned
+/// with.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct ApWords(pub Vec<u32>);
 
 /// The archetype of an access pattern.
 #[derive(Bundle, Clone, Debug)]
@@ -121,10 +122,8 @@ pub struct ApRow {
     pub head: ApHead,
     pub pattern: ApPattern,
     pub dynamic: ApDynamic,
-    pub word: ApWord,
 }
 
 const _: () = assert!(size_of::<ApHead>() == 16);
 const _: () = assert!(size_of::<ApPattern>() == 44);
 const _: () = assert!(size_of::<ApDynamic>() == 20);
-const _: () = assert!(size_of::<ApWord>() == 4);

@@ -147,14 +147,14 @@ fn vector_rows(dst: &Operand<'_>, src: &Operand<'_>) -> Result<u64, Rule> {
 pub fn check(
     world: &mut World,
     inline: &[InstId],
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
     aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
 ) {
     if inline.is_empty() {
         return;
     }
-    let (heads, operands, _, _, from, _, _) = columns!(insts, world);
+    let (heads, operands, _, _, from) = columns!(insts, world);
     let (ap, patterns, dynamics) = columns!(aps, world);
     let (loc, _) = columns!(locs, world);
     let (sink, module, payloads) =

@@ -98,7 +98,7 @@ fn vector_pieces(
 /// The system.
 pub fn lower_dynamic_dma(
     world: &mut World,
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
     aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
     patterns_mut: &mut QueryState<&mut ApPattern>,
@@ -115,7 +115,7 @@ pub fn lower_dynamic_dma(
     let mut inline: Vec<InstId> = Vec::new();
     let mut table = TableEntries::default();
     {
-        let (heads, operands, args, regs, from, dma, sync) = columns!(insts, world);
+        let (heads, operands, args, regs, from) = columns!(insts, world);
         let (ap, patterns, dynamics) = columns!(aps, world);
         let (loc, place) = columns!(locs, world);
         table.base =
@@ -192,7 +192,7 @@ pub fn lower_dynamic_dma(
                         None => faults.push((&lower::DMA_TABLE, large.inst, from[row].hlo)),
                     }
                     let pattern = pattern.clone();
-                    staging.aps.push(ApRow { head, pattern, dynamic: dynamics[k], word: ApWord(0) });
+                    staging.aps.push(ApRow { head, pattern, dynamic: dynamics[k] });
                 }
                 staging.insts.push(InstRow {
                     head: heads[row],
@@ -200,8 +200,6 @@ pub fn lower_dynamic_dma(
                     args: args[row],
                     regs: regs[row],
                     from: InstFrom { owner: large.inst, ..from[row] },
-                    dma: dma[row],
-                    sync: sync[row],
                 });
                 clones.push((large.inst, id));
             }
@@ -224,6 +222,11 @@ pub fn lower_dynamic_dma(
         }
     }
     insert_after(&mut world.resource_mut::<Order>(), &clones);
+    let mut dmas = world.resource_mut::<InstDmas>();
+    for &(whole, piece) in &clones {
+        let dma = dmas.of(whole.index());
+        dmas.put(piece, dma);
+    }
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());
     for (code, id, hlo) in faults {
         sink.push(blame(code, format!("DMACopy {}: {}", id.0, code.title), module, hlo, id));

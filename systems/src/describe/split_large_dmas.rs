@@ -53,7 +53,7 @@ fn block_size(family: DmaFamily, descs: (&[DescSrc], &[DescDst]), depth: u32) ->
 pub fn split_large_dmas(
     world: &mut World,
     blocks: &mut QueryState<&mut BlockHead>,
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
     aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
     descs: &mut QueryState<&mut DescHead>,
     sides: &mut QueryState<(&DescSrc, &DescDst)>,
@@ -75,7 +75,7 @@ pub fn split_large_dmas(
     let mut moved: Vec<(DmaBlockId, BlockHead)> = Vec::new();
     let mut shortened: Vec<(DmaBlockId, u32)> = Vec::new();
     if !large.is_empty() {
-        let (heads, operands, args, regs, from, dma, sync) = columns!(insts, world);
+        let (heads, operands, args, regs, from) = columns!(insts, world);
         let (ap, patterns, dynamics) = columns!(aps, world);
         let (srcs, dsts) = columns!(sides, world);
         for (root, whole) in large {
@@ -97,7 +97,7 @@ pub fn split_large_dmas(
                 for k in operands[row].range() {
                     let head = ApHead { inst: id, ..ap[k] };
                     let (pattern, dynamic) = (patterns[k].clone(), dynamics[k]);
-                    staging.aps.push(ApRow { head, pattern, dynamic, word: ApWord(0) });
+                    staging.aps.push(ApRow { head, pattern, dynamic });
                 }
                 staging.insts.push(InstRow {
                     head: heads[row],
@@ -105,8 +105,6 @@ pub fn split_large_dmas(
                     args: args[row],
                     regs: regs[row],
                     from: InstFrom { owner: whole.trigger, ..from[row] },
-                    dma: InstDma { block, ..dma[row] },
-                    sync: sync[row],
                 });
                 let piece = BlockHead { first: DescId(whole.first.0 + at), count, trigger: id, ..whole };
                 staging.block(piece);
@@ -116,6 +114,10 @@ pub fn split_large_dmas(
                 at += count;
             }
         }
+    }
+    let mut dmas = world.resource_mut::<InstDmas>();
+    for &(block, piece) in &moved {
+        dmas.put(piece.trigger, InstDma { block, queue: piece.queue });
     }
     if let (false, Ok(tables)) = (moved.is_empty(), descs.contiguous_iter_mut(world)) {
         for mut column in tables {

@@ -16,15 +16,15 @@ use murre_components::isa::{self, Addr4, Addr8, BoundRegister, Events, Fault};
 pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) -> Result<(), Fault> {
     match op {
         Opcode::DmaTrigger => {
-            let Some(queue) = v.queues.get(v.dma[row].queue.index()) else {
+            let Some(queue) = v.queues.get(v.dma.of(row).queue.index()) else {
                 return Err(Fault::new(
                     &lower::ENCODE_UNSUPPORTED,
                     0x0C,
-                    i64::from(v.dma[row].queue.0),
+                    i64::from(v.dma.of(row).queue.0),
                     "a queue",
                 ));
             };
-            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma[row].block.0 }, &e, &[]);
+            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma.of(row).block.0 }, &e, &[]);
             Ok(())
         }
         Opcode::DmaCopy => copy(v, row, e, out),

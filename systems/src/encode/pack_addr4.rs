@@ -1,4 +1,4 @@
-//! In: placed locations, coloured registers. Out: `ApWord` of every access pattern, in one sweep over the table: SBUF
+//! In: placed locations, coloured registers. Out: the word in [`ApWords`] of every access pattern, in one sweep over the table: SBUF
 //! `partition << 18 | byte`, PSUM `1 << 25 | partition << 15 | bank << 11 | byte`, register patterns
 //! `0x80000000 | colour`, DRAM 0. A pattern without an address gets [`UNADDRESSED`], which no word can be; encoding
 //! reports it if the instruction is in the program. Facts: `spec/isa.md 1.1..1.3`.
@@ -55,23 +55,23 @@ fn word(head: &ApHead, dynamic: &ApDynamic, locs: &[LocHead], places: &[LocPlace
 
 /// The system.
 pub fn pack_addr4(
-    mut aps: Query<(&ApHead, &ApDynamic, &mut ApWord)>,
+    aps: Query<(&ApHead, &ApDynamic)>,
     locs: Query<(&LocHead, &LocPlace)>,
     regs: Query<&RegHead>,
     options: Res<CompileOptions>,
+    mut words: ResMut<ApWords>,
 ) {
     let batch = batch_rows(&options);
     let (loc, place) = columns!(locs);
     let regs = columns!(regs);
-    let Ok(tables) = aps.contiguous_iter_mut() else { return };
-    for (heads, dynamics, mut words) in tables {
-        sweep(words.bypass_change_detection(), batch, |first, out| {
-            let rows = heads.iter().zip(dynamics).skip(first);
-            for ((head, dynamic), out) in rows.zip(out) {
-                out.0 = word(head, dynamic, loc, place, regs);
-            }
-        });
-    }
+    let (heads, dynamics) = columns!(aps);
+    words.0 = vec![0; heads.len()];
+    sweep(&mut words.0, batch, |first, out| {
+        let rows = heads.iter().zip(dynamics).skip(first);
+        for ((head, dynamic), out) in rows.zip(out) {
+            *out = word(head, dynamic, loc, place, regs);
+        }
+    });
 }
 
 #[cfg(test)]

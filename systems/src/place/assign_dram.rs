@@ -16,14 +16,15 @@ pub fn assign_dram(
     mut reuse: ResMut<Reuse>,
     insts: Query<&InstHead>,
     aps: Query<(&ApHead, &ApDynamic)>,
-    mut locs: Query<(&LocHead, &LocLive, &mut LocPlace)>,
+    lives: Res<LocLives>,
+    mut locs: Query<(&LocHead, &mut LocPlace)>,
 ) {
     let heads: &[InstHead] = columns!(insts);
     let (ap_heads, dynamics): (&[ApHead], &[ApDynamic]) = columns!(aps);
     let Ok(mut tables) = locs.contiguous_iter_mut() else {
         return;
     };
-    let Some((loc_heads, lives, mut places)) = tables.next() else {
+    let Some((loc_heads, mut places)) = tables.next() else {
         return;
     };
     let mut indexed = vec![false; loc_heads.len()];
@@ -35,7 +36,7 @@ pub fn assign_dram(
             *mark = true;
         }
     }
-    let names = if options.share_dram { classes(loc_heads, lives, &mut reuse) } else { Vec::new() };
+    let names = if options.share_dram { classes(loc_heads, &lives.0, &mut reuse) } else { Vec::new() };
     let (mut var, mut entry) = (0, 0);
     let places = places.bypass_change_detection();
     for (row, (head, indexed)) in loc_heads.iter().zip(indexed).enumerate() {

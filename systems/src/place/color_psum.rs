@@ -51,15 +51,16 @@ pub fn color_psum(
     module: Res<HloModule>,
     diagnostics: Res<Diagnostics>,
     mut reuse: ResMut<Reuse>,
-    mut locs: Query<(&LocHead, &LocLive, &LocFrom, &mut LocPlace)>,
+    lives: Res<LocLives>,
+    mut locs: Query<(&LocHead, &LocFrom, &mut LocPlace)>,
 ) {
     let Ok(mut tables) = locs.contiguous_iter_mut() else {
         return;
     };
-    let Some((heads, lives, froms, mut places)) = tables.next() else {
+    let Some((heads, froms, mut places)) = tables.next() else {
         return;
     };
-    let tiles = tiles_of(Space::Psum, heads, lives);
+    let tiles = tiles_of(Space::Psum, heads, &lives.0);
     let ends = by_end(&tiles);
     let placed = sweep(&tiles, &ends, true, Fit::First).or_else(|_| sweep(&tiles, &ends, false, Fit::Best));
     let address = match placed {

@@ -53,7 +53,7 @@ const MAX_ROUNDS: u32 = 24;
 /// The pass.
 pub fn spill_sbuf(
     world: &mut World,
-    locs: &mut QueryState<(&LocHead, &LocLive)>,
+    locs: &mut QueryState<&LocHead>,
     insts: &mut QueryState<(&InstHead, &InstOperands)>,
     aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
     froms: &mut QueryState<&LocFrom>,
@@ -63,7 +63,7 @@ pub fn spill_sbuf(
     let capacity = high.saturating_sub(low);
     let (mut budget, mut originals) = (capacity, usize::MAX);
     for _ in 0..MAX_ROUNDS {
-        let (heads, lives) = columns!(locs, world);
+        let (heads, lives): (&[LocHead], _) = (columns!(locs, world), &world.resource::<LocLives>().0);
         let most = peak(heads, lives, world.resource::<Order>().0.len());
         if most <= u64::from(capacity) / 2 {
             return;

@@ -30,7 +30,7 @@ const DEEPEST: u32 = 9;
 pub fn relieve_pressure(world: &mut World, limit: u32) -> bool {
     let mut insts = world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>();
     let mut aps = world.query::<(&ApHead, &ApPattern, &ApDynamic)>();
-    let mut regs = world.query::<(&RegHead, &RegLive, &RegFrom, &RegBounds)>();
+    let mut regs = world.query::<(&RegHead, &RegFrom, &RegBounds)>();
     let mut locs = world.query::<&LocHead>();
     let mut staging = Staging::new(world);
     let done = {
@@ -39,6 +39,7 @@ pub fn relieve_pressure(world: &mut World, limit: u32) -> bool {
             columns!(insts, world),
             columns!(aps, world),
             columns!(regs, world),
+            &world.resource::<RegLives>().0,
             columns!(locs, world),
         );
         let victims = choose_victims(&values, limit);

@@ -92,12 +92,13 @@ impl<'a> Values<'a> {
         order: &'a [InstId],
         insts: (&'a [InstHead], &'a [InstOperands], &'a [InstArgs], &'a [InstRegs], &'a [InstFrom]),
         aps: (&'a [ApHead], &'a [ApPattern], &'a [ApDynamic]),
-        registers: (&'a [RegHead], &'a [RegLive], &'a [RegFrom], &'a [RegBounds]),
+        registers: (&'a [RegHead], &'a [RegFrom], &'a [RegBounds]),
+        reg_lives: &'a [RegLive],
         locs: &'a [LocHead],
     ) -> Self {
         let (heads, operands, args, regs, froms) = insts;
         let (ap_heads, patterns, dynamics) = aps;
-        let (reg_heads, reg_lives, reg_froms, reg_bounds) = registers;
+        let (reg_heads, reg_froms, reg_bounds) = registers;
         let mut defs = vec![Vec::new(); reg_heads.len()];
         let mut uses = vec![Vec::new(); reg_heads.len()];
         let mut writer = vec![NEVER; locs.len()];

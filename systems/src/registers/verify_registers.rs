@@ -252,7 +252,7 @@ mod tests {
             let order = c.world.resource::<Order>().0.clone();
             let regs: Vec<InstRegs> = c.world.query::<&InstRegs>().iter(&c.world).copied().collect();
             let heads: Vec<RegHead> = c.world.query::<&RegHead>().iter(&c.world).copied().collect();
-            let lives: Vec<RegLive> = c.world.query::<&RegLive>().iter(&c.world).copied().collect();
+            let lives = c.world.resource::<RegLives>().0.clone();
             for _ in 0..20 {
                 let a = rng.below(heads.len() as u32) as usize;
                 let together = |b: &usize| {
