@@ -72,7 +72,7 @@ fn declared(w: &mut World) -> Vec<(&'static str, BTreeSet<ComponentId>)> {
             ]
             .into(),
         ),
-        ("pattern", [id::<ApHead>(w), id::<ApPattern>(w), id::<ApDynamic>(w)].into()),
+        ("pattern", [id::<ApHead>(w), id::<ApPattern>(w)].into()),
         ("register", [id::<RegHead>(w), id::<RegFrom>(w), id::<RegBounds>(w)].into()),
         ("location", [id::<LocHead>(w), id::<LocPlace>(w), id::<LocFrom>(w)].into()),
         ("axis", [id::<AxisHead>(w), id::<AxisBounds>(w), id::<AxisRegs>(w)].into()),

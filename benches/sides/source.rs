@@ -40,9 +40,9 @@ pub fn source(n: u32) -> Source {
         })
         .collect();
     let aps = w
-        .query::<(&ApHead, &ApPattern, &ApDynamic)>()
+        .query::<(&ApHead, &ApPattern)>()
         .iter(w)
-        .map(|(head, pattern, dynamic)| ApRow { head: *head, pattern: pattern.clone(), dynamic: *dynamic })
+        .map(|(head, pattern)| ApRow { head: *head, pattern: pattern.clone() })
         .collect();
     let regs = w
         .query::<(&RegHead, &RegFrom, &RegBounds)>()

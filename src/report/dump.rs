@@ -50,7 +50,7 @@ pub fn dump(world: &mut World) -> String {
         }
     }
     for (k, ap) in tables.aps.iter().enumerate() {
-        let info = payloads.and_then(|p| p.dynamic(ap.dynamic.payload));
+        let info = payloads.and_then(|p| p.dynamic(ap.head.dynamic.payload));
         if let (Some(info), Some(exprs)) = (info, names.exprs) {
             let head = ap.head;
             let actual = geometry(&names, head.loc, head.offset, head.dtype.name(), &ap.pattern);
@@ -157,7 +157,7 @@ fn operands(out: &mut String, inst: &tables::Inst, names: &Names, payloads: Opti
 /// An access pattern: `sbuf5[f32 +128 16@512 128@1]`, its run-time part behind it.
 pub(super) fn pattern(ap: &tables::Ap, names: &Names, payloads: Option<&Payloads>) -> String {
     let mut out = geometry(names, ap.head.loc, ap.head.offset, ap.head.dtype.name(), &ap.pattern);
-    match payloads.and_then(|p| p.0.get(ap.dynamic.payload)) {
+    match payloads.and_then(|p| p.0.get(ap.head.dynamic.payload)) {
         Some(Payload::Dynamic(d)) => {
             let terms: Vec<String> =
                 d.terms.iter().map(|t| format!("{}*({})", t.coef, names.expr(t.expr))).collect();
@@ -168,8 +168,8 @@ pub(super) fn pattern(ap: &tables::Ap, names: &Names, payloads: Option<&Payloads
         }
         None => {}
     }
-    if ap.dynamic.address.is_some() {
-        let _ = write!(out, "@{}", names.reg(ap.dynamic.address));
+    if ap.head.dynamic.address.is_some() {
+        let _ = write!(out, "@{}", names.reg(ap.head.dynamic.address));
     }
     if ap.word != 0 {
         let _ = write!(out, "={:08x}", ap.word);

@@ -3,6 +3,7 @@
 
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
+use murre_components::ids::ApId;
 use murre_components::penguin::{NodeHead, NodeOperands, NodeScalars};
 use murre_systems::columns;
 
@@ -15,12 +16,13 @@ pub struct Inst {
     pub sync: InstSync,
 }
 
-/// An access pattern and its address word.
+/// An access pattern, its address word, and the registers that its address was made of.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Ap {
     pub row: ApRow,
     pub word: u32,
+    pub origin: Option<ApOrigin>,
 }
 
 /// A register and its live range.
@@ -82,11 +84,13 @@ impl Tables {
         let whole = |k| Inst { row: inst(k), dma: dmas.of(k), sync: syncs.of(k) };
         t.insts = (0..a.len()).map(whole).collect();
 
-        let mut q = world.query::<(&ApHead, &ApPattern, &ApDynamic)>();
-        let (a, b, c) = columns!(q, world);
+        let mut q = world.query::<(&ApHead, &ApPattern)>();
+        let (a, b) = columns!(q, world);
         let words: &[u32] = world.get_resource::<ApWords>().map_or(&[], |w| &w.0);
-        let ap = |k: usize| ApRow { head: a[k], pattern: b[k].clone(), dynamic: c[k] };
-        let whole = |k| Ap { row: ap(k), word: words.get(k).copied().unwrap_or(0) };
+        let ap = |k: usize| ApRow { head: a[k], pattern: b[k].clone() };
+        let origins = world.get_resource::<ApOrigins>();
+        let origin = |k| origins.and_then(|o| o.of(ApId::new(k))).copied();
+        let whole = |k| Ap { row: ap(k), word: words.get(k).copied().unwrap_or(0), origin: origin(k) };
         t.aps = (0..a.len()).map(whole).collect();
 
         let mut q = world.query::<(&RegHead, &RegFrom, &RegBounds)>();

@@ -195,6 +195,7 @@ fn init_columns(world: &mut World) {
     world.init_resource::<RegLives>();
     world.init_resource::<InstDmas>();
     world.init_resource::<InstSyncs>();
+    world.init_resource::<ApOrigins>();
     world.init_resource::<ApWords>();
 }
 

@@ -139,9 +139,9 @@ impl Staging {
                     kind: o.kind,
                     output,
                     flags: o.flags,
+                    dynamic: ApDynamic { payload: o.payload, ..Default::default() },
                 },
                 pattern: o.pattern.clone(),
-                dynamic: ApDynamic { payload: o.payload, ..Default::default() },
             });
         }
         self.insts.push(row);

@@ -22,12 +22,13 @@ impl Way<'_> {
     ) -> AccessStory {
         let aps = self.aps(inst);
         let steered = |a: &&tables::Ap| {
-            reached.contains(&a.dynamic.address)
-                || self.payloads.is_some_and(|p| p.0.contains_key(a.dynamic.payload))
+            reached.contains(&a.head.dynamic.address)
+                || self.payloads.is_some_and(|p| p.0.contains_key(a.head.dynamic.payload))
         };
-        let side = aps.iter().find(|a| reached.contains(&a.dynamic.address)).or(aps.iter().find(steered));
+        let side =
+            aps.iter().find(|a| reached.contains(&a.head.dynamic.address)).or(aps.iter().find(steered));
         let mut story = self.plain_access(position, id, inst, side);
-        let address = side.map_or(inst.regs.src0, |a| a.dynamic.address);
+        let address = side.map_or(inst.regs.src0, |a| a.head.dynamic.address);
         let address = if address.is_some() { address } else { inst.regs.src0 };
         story.step.watched = self.lanes(address);
         if let Some(side) = side {
@@ -87,7 +88,7 @@ impl Way<'_> {
         match inst.head.engine.stream().filter(|_| inst.head.op == Opcode::DmaCopy) {
             Some(stream) => self.words_of_record(&mut story, stream),
             None => {
-                for ap in self.aps(inst).iter().filter(|a| a.dynamic.address.is_some() && a.word != 0) {
+                for ap in self.aps(inst).iter().filter(|a| a.head.dynamic.address.is_some() && a.word != 0) {
                     let side = if ap.head.output == 1 { "destination" } else { "source" };
                     story.words.push((side.into(), Decoded::addr4(ap.word)));
                 }
@@ -124,7 +125,7 @@ impl Way<'_> {
         let exprs = self.names.exprs?;
         let terms =
             |list: &[(ExprId, i64)]| list.iter().map(|(e, k)| self.term(*e, *k)).collect::<Option<_>>();
-        match self.payloads?.0.get(side.dynamic.payload)? {
+        match self.payloads?.0.get(side.head.dynamic.payload)? {
             Payload::Dynamic(d) => {
                 let bytes = side.head.dtype.bytes() as i64;
                 let fixed = if side.head.flags & ApHead::TABLE_ENTRY != 0 { 0 } else { side.head.offset };

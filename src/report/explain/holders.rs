@@ -241,10 +241,10 @@ impl Way<'_> {
     /// Whether an instruction addresses memory through one of the registers.
     pub(super) fn addresses_by(&self, inst: &tables::Inst, regs: &SeededSet<RegId>) -> bool {
         let steers = |a: &tables::Ap| {
-            regs.contains(&a.dynamic.address)
+            regs.contains(&a.head.dynamic.address)
                 || self
                     .payloads
-                    .and_then(|p| p.dynamic(a.dynamic.payload))
+                    .and_then(|p| p.dynamic(a.head.dynamic.payload))
                     .is_some_and(|d| regs.contains(&d.offset_reg))
         };
         inst.head.engine != EngineId::All

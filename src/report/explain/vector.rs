@@ -54,7 +54,7 @@ impl Way<'_> {
 
     /// The pattern of a copy's offsets.
     fn offsets_of(&self, inst: &tables::Inst) -> Option<ApId> {
-        let infos = self.aps(inst).iter().filter_map(|a| self.payloads?.dynamic(a.dynamic.payload));
+        let infos = self.aps(inst).iter().filter_map(|a| self.payloads?.dynamic(a.head.dynamic.payload));
         infos
             .filter_map(|d| match d.kind {
                 OffsetKind::Vector(ap) => Some(ap),
@@ -95,7 +95,7 @@ impl Way<'_> {
 
     fn indexed_access(&self, position: usize, id: InstId, inst: &tables::Inst, offsets: ApId) -> AccessStory {
         let aps = self.aps(inst);
-        let info = |a: &tables::Ap| self.payloads.and_then(|p| p.dynamic(a.dynamic.payload)).cloned();
+        let info = |a: &tables::Ap| self.payloads.and_then(|p| p.dynamic(a.head.dynamic.payload)).cloned();
         let side = aps.iter().find(|a| info(a).is_some());
         let mut story = self.plain_access(position, id, inst, side);
         story.step.watched.clear();

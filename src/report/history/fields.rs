@@ -229,7 +229,7 @@ impl<'a> Rows<'a> {
     }
 
     fn ap_fields(&self, a: &tables::Ap) -> Fields {
-        let payload = match self.payloads.and_then(|p| p.0.get(a.dynamic.payload)) {
+        let payload = match self.payloads.and_then(|p| p.0.get(a.head.dynamic.payload)) {
             None => Value::Null,
             Some(Payload::Symbolic(s)) => json!({ "tile": self.expr(s.tile), "block": self.expr(s.block) }),
             Some(Payload::Dynamic(d)) => {
@@ -252,9 +252,9 @@ impl<'a> Rows<'a> {
             ("flags", a.head.flags.into()),
             ("pattern", pairs(&a.pattern)),
             ("dynamic", payload),
-            ("address", reference("r", a.dynamic.address.0)),
-            ("ap offset", reference("r", a.dynamic.ap_offset.0)),
-            ("sub tensor", reference("r", a.dynamic.sub_tensor.0)),
+            ("address", reference("r", a.head.dynamic.address.0)),
+            ("ap offset", reference("r", a.origin.map_or(RegId::NONE, |o| o.ap_offset).0)),
+            ("sub tensor", reference("r", a.origin.map_or(RegId::NONE, |o| o.sub_tensor).0)),
             ("word", if a.word == 0 { Value::Null } else { format!("{:08x}", a.word).into() }),
         ]
     }

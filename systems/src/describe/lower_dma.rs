@@ -22,7 +22,7 @@ use murre_components::ids::{DescId, DmaBlockId, HloId, InstId};
 pub fn lower_dma(
     world: &mut World,
     insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstFrom)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
 ) {
     let mut staging = Staging::new(world);
@@ -33,7 +33,7 @@ pub fn lower_dma(
     {
         let (heads, operands, args, from) = columns!(insts, world);
         let dmas = world.resource::<InstDmas>();
-        let (ap, patterns, dynamics) = columns!(aps, world);
+        let (ap, patterns) = columns!(aps, world);
         let (loc, place) = columns!(locs, world);
         for &id in &world.resource::<Order>().0 {
             let row = id.index();
@@ -53,7 +53,7 @@ pub fn lower_dma(
             };
             if operands[row]
                 .range()
-                .any(|k| dynamics.get(k).is_some_and(|x| x.payload != PayloadKey::default()))
+                .any(|k| ap.get(k).is_some_and(|x| x.dynamic.payload != PayloadKey::default()))
             {
                 faults.push((&lower::DMA_DYNAMIC_AHEAD, id, hlo));
                 continue;

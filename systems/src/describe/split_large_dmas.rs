@@ -54,7 +54,7 @@ pub fn split_large_dmas(
     world: &mut World,
     blocks: &mut QueryState<&mut BlockHead>,
     insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     descs: &mut QueryState<&mut DescHead>,
     sides: &mut QueryState<(&DescSrc, &DescDst)>,
 ) {
@@ -76,7 +76,7 @@ pub fn split_large_dmas(
     let mut shortened: Vec<(DmaBlockId, u32)> = Vec::new();
     if !large.is_empty() {
         let (heads, operands, args, regs, from) = columns!(insts, world);
-        let (ap, patterns, dynamics) = columns!(aps, world);
+        let (ap, patterns) = columns!(aps, world);
         let (srcs, dsts) = columns!(sides, world);
         for (root, whole) in large {
             let row = whole.trigger.index();
@@ -96,8 +96,7 @@ pub fn split_large_dmas(
                 let block = DmaBlockId::new(staging.base().blocks as usize + staging.blocks.len());
                 for k in operands[row].range() {
                     let head = ApHead { inst: id, ..ap[k] };
-                    let (pattern, dynamic) = (patterns[k].clone(), dynamics[k]);
-                    staging.aps.push(ApRow { head, pattern, dynamic });
+                    staging.aps.push(ApRow { head, pattern: patterns[k].clone() });
                 }
                 staging.insts.push(InstRow {
                     head: heads[row],

@@ -41,7 +41,6 @@ pub struct View<'a> {
     pub dma: &'a InstDmas,
     pub ap: &'a [ApHead],
     pub patterns: &'a [ApPattern],
-    pub dynamics: &'a [ApDynamic],
     pub words: &'a [u32],
     pub registers: &'a [RegHead],
     pub locs: &'a [LocHead],
@@ -169,7 +168,7 @@ pub fn split_events(e: Events) -> (Events, Events) {
 pub fn encode_records(
     insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
     dmas: Res<InstDmas>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     words: Res<ApWords>,
     syncs: Res<InstSyncs>,
     regs: Query<&RegHead>,
@@ -183,7 +182,7 @@ pub fn encode_records(
     mut result: ResMut<Encoded>,
 ) {
     let (heads, operands, args, regfields, from) = columns!(insts);
-    let (ap, patterns, dynamics) = columns!(aps);
+    let (ap, patterns) = columns!(aps);
     let (loc, places) = columns!(locs);
     let names: Vec<Name<32>> =
         columns!(queues).iter().filter_map(|q| Name::new(&queue_name(q)).ok()).collect();
@@ -195,7 +194,6 @@ pub fn encode_records(
         dma: &dmas,
         ap,
         patterns,
-        dynamics,
         words: &words.0,
         registers: columns!(regs),
         locs: loc,

@@ -19,9 +19,9 @@ pub const UNADDRESSED: u32 = u32::MAX;
 
 /// The word of one pattern.
 #[inline]
-fn word(head: &ApHead, dynamic: &ApDynamic, locs: &[LocHead], places: &[LocPlace], regs: &[RegHead]) -> u32 {
+fn word(head: &ApHead, locs: &[LocHead], places: &[LocPlace], regs: &[RegHead]) -> u32 {
     if head.kind == ApKind::Register {
-        return match regs.get(dynamic.address.index()) {
+        return match regs.get(head.dynamic.address.index()) {
             Some(r) if r.colour < 64 => addr4_register(u32::from(r.colour)),
             _ => UNADDRESSED,
         };
@@ -55,7 +55,7 @@ fn word(head: &ApHead, dynamic: &ApDynamic, locs: &[LocHead], places: &[LocPlace
 
 /// The system.
 pub fn pack_addr4(
-    aps: Query<(&ApHead, &ApDynamic)>,
+    aps: Query<&ApHead>,
     locs: Query<(&LocHead, &LocPlace)>,
     regs: Query<&RegHead>,
     options: Res<CompileOptions>,
@@ -64,12 +64,11 @@ pub fn pack_addr4(
     let batch = batch_rows(&options);
     let (loc, place) = columns!(locs);
     let regs = columns!(regs);
-    let (heads, dynamics) = columns!(aps);
+    let heads: &[ApHead] = columns!(aps);
     words.0 = vec![0; heads.len()];
     sweep(&mut words.0, batch, |first, out| {
-        let rows = heads.iter().zip(dynamics).skip(first);
-        for ((head, dynamic), out) in rows.zip(out) {
-            *out = word(head, dynamic, loc, place, regs);
+        for (head, out) in heads.iter().skip(first).zip(out) {
+            *out = word(head, loc, place, regs);
         }
     });
 }
@@ -106,12 +105,9 @@ mod tests {
                 kind: ApKind::Physical,
                 output: 0,
                 flags: 0,
+                dynamic: ApDynamic::default(),
             };
-            assert_eq!(
-                word(&head, &ApDynamic::default(), &[loc], &[place], &[]),
-                expected,
-                "{space:?} {offset:#x}"
-            );
+            assert_eq!(word(&head, &[loc], &[place], &[]), expected, "{space:?} {offset:#x}");
         }
         let mut reg = RegRow::new(EngineId::Dve, RegRole::ApAddr, HloId::NONE).head;
         let head = ApHead {
@@ -122,10 +118,10 @@ mod tests {
             kind: ApKind::Register,
             output: 0,
             flags: 0,
+            dynamic: ApDynamic { address: RegId(0), ..Default::default() },
         };
-        let dynamic = ApDynamic { address: RegId(0), ..Default::default() };
-        assert_eq!(word(&head, &dynamic, &[], &[], &[reg]), UNADDRESSED);
+        assert_eq!(word(&head, &[], &[], &[reg]), UNADDRESSED);
         reg.colour = 17;
-        assert_eq!(word(&head, &dynamic, &[], &[], &[reg]), 0x8000_0011);
+        assert_eq!(word(&head, &[], &[], &[reg]), 0x8000_0011);
     }
 }

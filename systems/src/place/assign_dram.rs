@@ -15,12 +15,12 @@ pub fn assign_dram(
     options: Res<CompileOptions>,
     mut reuse: ResMut<Reuse>,
     insts: Query<&InstHead>,
-    aps: Query<(&ApHead, &ApDynamic)>,
+    aps: Query<&ApHead>,
     lives: Res<LocLives>,
     mut locs: Query<(&LocHead, &mut LocPlace)>,
 ) {
     let heads: &[InstHead] = columns!(insts);
-    let (ap_heads, dynamics): (&[ApHead], &[ApDynamic]) = columns!(aps);
+    let ap_heads: &[ApHead] = columns!(aps);
     let Ok(mut tables) = locs.contiguous_iter_mut() else {
         return;
     };
@@ -28,9 +28,9 @@ pub fn assign_dram(
         return;
     };
     let mut indexed = vec![false; loc_heads.len()];
-    for (a, d) in ap_heads.iter().zip(dynamics) {
+    for a in ap_heads {
         if heads.get(a.inst.index()).is_some_and(|h| h.live())
-            && payloads.dynamic(d.payload).is_some()
+            && payloads.dynamic(a.dynamic.payload).is_some()
             && let Some(mark) = indexed.get_mut(a.loc.index())
         {
             *mark = true;

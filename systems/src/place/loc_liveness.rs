@@ -18,12 +18,12 @@ pub fn loc_liveness(
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands)>,
-    aps: Query<(&ApHead, &ApDynamic)>,
+    aps: Query<&ApHead>,
     locs: Query<&LocHead>,
     mut lives: ResMut<LocLives>,
 ) {
     let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
-    let (ap_heads, ap_dynamics): (&[ApHead], &[ApDynamic]) = columns!(aps);
+    let ap_heads: &[ApHead] = columns!(aps);
     let loc_heads: &[LocHead] = columns!(locs);
     let mut hulls = LoopHulls::new(loc_heads.len());
     let mut balanced = true;
@@ -42,7 +42,7 @@ pub fn loc_liveness(
         }
         for row in rows.take(outputs) {
             let a = ap_heads[row];
-            let fixed = a.kind == ApKind::Physical && ap_dynamics[row].payload.is_null();
+            let fixed = a.kind == ApKind::Physical && a.dynamic.payload.is_null();
             hulls.access(a.loc.index(), position, fixed && head.op != Opcode::CopyPredicated);
         }
     }

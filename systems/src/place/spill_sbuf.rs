@@ -55,7 +55,7 @@ pub fn spill_sbuf(
     world: &mut World,
     locs: &mut QueryState<&LocHead>,
     insts: &mut QueryState<(&InstHead, &InstOperands)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     froms: &mut QueryState<&LocFrom>,
     ap_heads: &mut QueryState<&mut ApHead>,
 ) {
@@ -76,14 +76,13 @@ pub fn spill_sbuf(
             return;
         }
         let (inst_heads, operands) = columns!(insts, world);
-        let (aps, patterns, dynamics) = columns!(aps, world);
+        let (aps, patterns) = columns!(aps, world);
         let t = Tables {
             order: &world.resource::<Order>().0,
             heads: inst_heads,
             operands,
             aps,
             patterns,
-            dynamics,
             locs: heads,
             froms: columns!(froms, world),
         };
@@ -196,7 +195,7 @@ fn facts(t: &Tables<'_>, originals: usize, payloads: &Payloads) -> Vec<Option<u6
             let loc = a.loc.index();
             let Some(Some(c)) = cost.get_mut(loc) else { continue };
             let plain = a.kind == ApKind::Physical
-                && t.dynamics[row].payload.is_null()
+                && t.aps[row].dynamic.payload.is_null()
                 && head.engine != EngineId::All
                 && t.locs[loc].part_bytes().is_multiple_of(u64::from(a.dtype.bytes().max(1)));
             let output = row - o.range().start < o.outputs as usize;

@@ -253,6 +253,7 @@ mod tests {
                 kind: ApKind::Physical,
                 output: 0,
                 flags: 0,
+                dynamic: ApDynamic::default(),
             };
             lane_fault(&head, &ApPattern::of([(16, lanes), (1, 4)]), &loc).is_some()
         };

@@ -14,12 +14,12 @@ use murre_components::bir::*;
 pub fn reg_liveness(
     order: Res<Order>,
     insts: Query<(&InstHead, &InstOperands, &InstRegs)>,
-    aps: Query<&ApDynamic>,
+    aps: Query<&ApHead>,
     regs: Query<&RegHead>,
     mut lives: ResMut<RegLives>,
 ) {
     let (heads, operands, inst_regs): (&[InstHead], &[InstOperands], &[InstRegs]) = columns!(insts);
-    let dynamics: &[ApDynamic] = columns!(aps);
+    let ap_heads: &[ApHead] = columns!(aps);
     let regs: &[RegHead] = columns!(regs);
     let mut hulls = LoopHulls::new(regs.len());
     for (position, id) in order.0.iter().enumerate() {
@@ -30,7 +30,7 @@ pub fn reg_liveness(
             _ => {}
         }
         let r = inst_regs[row];
-        for d in &dynamics[operands[row].range()] {
+        for ApHead { dynamic: d, .. } in &ap_heads[operands[row].range()] {
             if d.address.is_some() {
                 hulls.access(d.address.index(), position, false);
             }

@@ -203,9 +203,9 @@ fn a_combining_copy_needs_its_level_and_a_target_that_can() {
         let (mut args, operands) = q.iter_mut(&mut c.world).nth(id.index()).expect("a row");
         args.op0 = 1;
         let rows = operands.range();
-        let mut q = c.world.query::<&ApDynamic>();
+        let mut q = c.world.query::<&ApHead>();
         let keys: Vec<PayloadKey> =
-            q.iter(&c.world).skip(rows.start).take(rows.len()).map(|d| d.payload).collect();
+            q.iter(&c.world).skip(rows.start).take(rows.len()).map(|a| a.dynamic.payload).collect();
         for key in keys {
             if let Some(Payload::Dynamic(info)) = c.world.resource_mut::<Payloads>().0.get_mut(key) {
                 info.kind = OffsetKind::Vector(murre_components::ids::ApId(0));
