@@ -258,8 +258,8 @@ fn on_chip(
     s.flush(&mut code.world);
     code.world.insert_resource(Order(vec![id]));
     code.world.run_system_once(lower_ap).expect("it runs");
-    let dynamic: Vec<ApDynamic> = code.rows();
-    code.run(&[dynamic[0].address])[0]
+    let aps: Vec<ApHead> = code.rows();
+    code.run(&[aps[0].dynamic.address])[0]
 }
 
 /// Offset and bound of a DMA into a variable of `elems` f32.

@@ -85,8 +85,8 @@ fn route_of_dynamic(world: &mut World) -> Vec<DgeType> {
         .filter(|(h, _)| h.op == Opcode::DmaCopy && h.live())
         .map(|(h, o)| (h.dge, *o))
         .collect();
-    let mut q = world.query::<&ApDynamic>();
-    let keys: Vec<PayloadKey> = q.iter(world).map(|d| d.payload).collect();
+    let mut q = world.query::<&ApHead>();
+    let keys: Vec<PayloadKey> = q.iter(world).map(|a| a.dynamic.payload).collect();
     let payloads = world.resource::<Payloads>();
     let dynamic = |o: &InstOperands| o.range().any(|k| payloads.dynamic(keys[k]).is_some());
     copies.iter().filter(|(_, o)| dynamic(o)).map(|(d, _)| *d).collect()
@@ -396,8 +396,8 @@ fn hook_09_indirect_arguments_are_dense() {
         ROOT s = f32[5,6] add(g, h)\n}\n";
     let options = CompileOptions { stop_after: Some(Stage::Address), ..CompileOptions::default() };
     let mut world = up_to(text, options).world;
-    let mut q = world.query::<(&ApHead, &ApDynamic)>();
-    let keys: Vec<(InstId, PayloadKey)> = q.iter(&world).map(|(h, d)| (h.inst, d.payload)).collect();
+    let mut q = world.query::<&ApHead>();
+    let keys: Vec<(InstId, PayloadKey)> = q.iter(&world).map(|a| (a.inst, a.dynamic.payload)).collect();
     let payloads = world.resource::<Payloads>();
     let mut by_inst: Vec<(InstId, Vec<i32>)> = Vec::new();
     for (inst, key) in keys {

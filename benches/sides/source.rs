@@ -29,37 +29,30 @@ pub fn source(n: u32) -> Source {
     c.run_stages_stepwise(&[Stage::Place], |_, _, _| ());
     let w = &mut c.world;
     let insts = w
-        .query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>()
+        .query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>()
         .iter(w)
-        .map(|(head, operands, args, regs, from, dma, sync)| InstRow {
+        .map(|(head, operands, args, regs, from)| InstRow {
             head: *head,
             operands: *operands,
             args: *args,
             regs: *regs,
             from: *from,
-            dma: *dma,
-            sync: *sync,
         })
         .collect();
     let aps = w
-        .query::<(&ApHead, &ApPattern, &ApDynamic, &ApWord)>()
+        .query::<(&ApHead, &ApPattern)>()
         .iter(w)
-        .map(|(head, pattern, dynamic, word)| ApRow {
-            head: *head,
-            pattern: pattern.clone(),
-            dynamic: *dynamic,
-            word: *word,
-        })
+        .map(|(head, pattern)| ApRow { head: *head, pattern: pattern.clone() })
         .collect();
     let regs = w
-        .query::<(&RegHead, &RegFrom, &RegBounds, &RegLive)>()
+        .query::<(&RegHead, &RegFrom, &RegBounds)>()
         .iter(w)
-        .map(|(head, from, bounds, live)| RegRow { head: *head, from: *from, bounds: *bounds, live: *live })
+        .map(|(head, from, bounds)| RegRow { head: *head, from: *from, bounds: *bounds })
         .collect();
     let locs = w
-        .query::<(&LocHead, &LocPlace, &LocLive, &LocFrom)>()
+        .query::<(&LocHead, &LocPlace, &LocFrom)>()
         .iter(w)
-        .map(|(head, place, live, from)| LocRow { head: *head, place: *place, live: *live, from: *from })
+        .map(|(head, place, from)| LocRow { head: *head, place: *place, from: *from })
         .collect();
     let axes = w
         .query::<(&AxisHead, &AxisBounds, &AxisRegs)>()

@@ -26,8 +26,7 @@ pub type Encoded = (Vec<u32>, Vec<Record>);
 
 /// What murre's passes wrote.
 pub fn result_of(w: &mut World) -> Encoded {
-    let words = w.query::<&ApWord>().iter(w).map(|word| word.0).collect();
-    (words, w.resource::<DescriptorRecords>().0.clone())
+    (w.resource::<ApWords>().0.clone(), w.resource::<DescriptorRecords>().0.clone())
 }
 
 impl Columns {
@@ -35,7 +34,7 @@ impl Columns {
     pub fn of(w: &mut World) -> Columns {
         Columns {
             heads: w.query::<&ApHead>().iter(w).copied().collect(),
-            addresses: w.query::<&ApDynamic>().iter(w).map(|d| d.address.0).collect(),
+            addresses: w.query::<&ApHead>().iter(w).map(|a| a.dynamic.address.0).collect(),
             spaces: w.query::<&LocHead>().iter(w).map(|l| l.space).collect(),
             widths: w.query::<&LocHead>().iter(w).map(|l| l.part_bytes()).collect(),
             places: w.query::<&LocPlace>().iter(w).map(|p| p.address).collect(),

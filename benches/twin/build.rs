@@ -107,7 +107,7 @@ impl Program {
     }
 
     fn operand(&self, row: &ApRow, expressions: &mut Expressions<'_>) -> Operand {
-        let payload = expressions.source.payloads.0.get(row.dynamic.payload);
+        let payload = expressions.source.payloads.0.get(row.head.dynamic.payload);
         let mut expr = |id| expressions.get(id, &self.registers, &self.axes);
         let address = match payload {
             None => Address::Static,

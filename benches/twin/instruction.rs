@@ -176,6 +176,7 @@ impl Operand {
             kind: ApKind::Physical,
             output: u8::from(self.output),
             flags: self.flags,
+            dynamic: ApDynamic::default(),
         }
     }
 

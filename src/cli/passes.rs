@@ -170,7 +170,7 @@ mod tests {
     fn json_tells_accesses_and_pairs() {
         let value = value();
         let row = value["passes"].as_array().unwrap().iter().find(|p| p["name"] == "pack_addr4").unwrap();
-        assert_eq!(row["writes"], json!(["ApWord"]));
+        assert_eq!(row["writes"], json!(["ApWords"]));
         assert!(row["reads"].as_array().unwrap().contains(&json!("LocPlace")));
         assert_eq!(row["exclusive"], false);
         let pair = |a: &str, b: &str| {

@@ -10,7 +10,7 @@
 //! ```
 
 use super::names::{Names, alu, comparison, route};
-use super::tables::Tables;
+use super::tables::{self, Tables};
 use bevy_ecs::prelude::World;
 use murre_components::bir::*;
 use murre_components::hlo::HloModule;
@@ -50,7 +50,7 @@ pub fn dump(world: &mut World) -> String {
         }
     }
     for (k, ap) in tables.aps.iter().enumerate() {
-        let info = payloads.and_then(|p| p.dynamic(ap.dynamic.payload));
+        let info = payloads.and_then(|p| p.dynamic(ap.head.dynamic.payload));
         if let (Some(info), Some(exprs)) = (info, names.exprs) {
             let head = ap.head;
             let actual = geometry(&names, head.loc, head.offset, head.dtype.name(), &ap.pattern);
@@ -62,7 +62,7 @@ pub fn dump(world: &mut World) -> String {
 }
 
 /// One instruction, without its position.
-pub(super) fn instruction(inst: &InstRow, names: &Names, payloads: Option<&Payloads>) -> String {
+pub(super) fn instruction(inst: &tables::Inst, names: &Names, payloads: Option<&Payloads>) -> String {
     let mut out = format!("{:<4} {:<20} ", inst.head.engine.name(), inst.head.op.name());
     let (args, regs) = (inst.args, inst.regs);
     let reg = |id| names.reg(id);
@@ -120,10 +120,11 @@ fn immediate(args: InstArgs) -> i64 {
     }
 }
 
-fn operands(out: &mut String, inst: &InstRow, names: &Names, payloads: Option<&Payloads>) {
+fn operands(out: &mut String, inst: &tables::Inst, names: &Names, payloads: Option<&Payloads>) {
     let aps = names.tables.aps.get(inst.operands.range()).unwrap_or_default();
     let (outputs, inputs) = aps.split_at((inst.operands.outputs as usize).min(aps.len()));
-    let list = |aps: &[ApRow]| aps.iter().map(|a| pattern(a, names, payloads)).collect::<Vec<_>>().join(", ");
+    let list =
+        |aps: &[tables::Ap]| aps.iter().map(|a| pattern(a, names, payloads)).collect::<Vec<_>>().join(", ");
     let mut left = list(outputs);
     if inst.regs.dst.is_some() {
         left = [left, names.reg(inst.regs.dst)]
@@ -154,9 +155,9 @@ fn operands(out: &mut String, inst: &InstRow, names: &Names, payloads: Option<&P
 }
 
 /// An access pattern: `sbuf5[f32 +128 16@512 128@1]`, its run-time part behind it.
-pub(super) fn pattern(ap: &ApRow, names: &Names, payloads: Option<&Payloads>) -> String {
+pub(super) fn pattern(ap: &tables::Ap, names: &Names, payloads: Option<&Payloads>) -> String {
     let mut out = geometry(names, ap.head.loc, ap.head.offset, ap.head.dtype.name(), &ap.pattern);
-    match payloads.and_then(|p| p.0.get(ap.dynamic.payload)) {
+    match payloads.and_then(|p| p.0.get(ap.head.dynamic.payload)) {
         Some(Payload::Dynamic(d)) => {
             let terms: Vec<String> =
                 d.terms.iter().map(|t| format!("{}*({})", t.coef, names.expr(t.expr))).collect();
@@ -167,11 +168,11 @@ pub(super) fn pattern(ap: &ApRow, names: &Names, payloads: Option<&Payloads>) ->
         }
         None => {}
     }
-    if ap.dynamic.address.is_some() {
-        let _ = write!(out, "@{}", names.reg(ap.dynamic.address));
+    if ap.head.dynamic.address.is_some() {
+        let _ = write!(out, "@{}", names.reg(ap.head.dynamic.address));
     }
-    if ap.word.0 != 0 {
-        let _ = write!(out, "={:08x}", ap.word.0);
+    if ap.word != 0 {
+        let _ = write!(out, "={:08x}", ap.word);
     }
     out
 }

@@ -3,18 +3,65 @@
 
 use bevy_ecs::prelude::*;
 use murre_components::bir::*;
+use murre_components::ids::ApId;
 use murre_components::penguin::{NodeHead, NodeOperands, NodeScalars};
 use murre_systems::columns;
+
+/// An instruction, and what stands beside its table.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Inst {
+    pub row: InstRow,
+    pub dma: InstDma,
+    pub sync: InstSync,
+}
+
+/// An access pattern, its address word, and the registers that its address was made of.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Ap {
+    pub row: ApRow,
+    pub word: u32,
+    pub origin: Option<ApOrigin>,
+}
+
+/// A register and its live range.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Reg {
+    pub row: RegRow,
+    pub live: RegLive,
+}
+
+/// A location and its live range.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Loc {
+    pub row: LocRow,
+    pub live: LocLive,
+}
+
+macro_rules! derefs {
+    ($($whole:ty => $row:ty),*) => {
+        $(impl std::ops::Deref for $whole {
+            type Target = $row;
+            fn deref(&self) -> &$row {
+                &self.row
+            }
+        })*
+    };
+}
+derefs!(Inst => InstRow, Ap => ApRow, Reg => RegRow, Loc => LocRow);
 
 /// The tables, one vector a column.
 #[derive(Default)]
 #[allow(missing_docs)]
 pub struct Tables {
     pub nodes: Vec<(NodeHead, NodeOperands, NodeScalars)>,
-    pub insts: Vec<InstRow>,
-    pub aps: Vec<ApRow>,
-    pub regs: Vec<RegRow>,
-    pub locs: Vec<LocRow>,
+    pub insts: Vec<Inst>,
+    pub aps: Vec<Ap>,
+    pub regs: Vec<Reg>,
+    pub locs: Vec<Loc>,
     pub axes: Vec<AxisRow>,
     pub queues: Vec<QueueHead>,
     pub blocks: Vec<BlockHead>,
@@ -29,34 +76,36 @@ impl Tables {
         let (a, b, c) = columns!(q, world);
         t.nodes = a.iter().zip(b).zip(c).map(|((a, b), c)| (*a, *b, *c)).collect();
 
-        let mut q =
-            world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>();
-        let (a, b, c, d, e, f, g) = columns!(q, world);
-        t.insts = (0..a.len())
-            .map(|k| InstRow {
-                head: a[k],
-                operands: b[k],
-                args: c[k],
-                regs: d[k],
-                from: e[k],
-                dma: f[k],
-                sync: g[k],
-            })
-            .collect();
+        let mut q = world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>();
+        let (a, b, c, d, e) = columns!(q, world);
+        let dmas = world.get_resource::<InstDmas>().unwrap_or(const { &InstDmas(Vec::new()) });
+        let syncs = world.get_resource::<InstSyncs>().unwrap_or(const { &InstSyncs(Vec::new()) });
+        let inst = |k: usize| InstRow { head: a[k], operands: b[k], args: c[k], regs: d[k], from: e[k] };
+        let whole = |k| Inst { row: inst(k), dma: dmas.of(k), sync: syncs.of(k) };
+        t.insts = (0..a.len()).map(whole).collect();
 
-        let mut q = world.query::<(&ApHead, &ApPattern, &ApDynamic, &ApWord)>();
-        let (a, b, c, d) = columns!(q, world);
-        t.aps = (0..a.len())
-            .map(|k| ApRow { head: a[k], pattern: b[k].clone(), dynamic: c[k], word: d[k] })
-            .collect();
+        let mut q = world.query::<(&ApHead, &ApPattern)>();
+        let (a, b) = columns!(q, world);
+        let words: &[u32] = world.get_resource::<ApWords>().map_or(&[], |w| &w.0);
+        let ap = |k: usize| ApRow { head: a[k], pattern: b[k].clone() };
+        let origins = world.get_resource::<ApOrigins>();
+        let origin = |k| origins.and_then(|o| o.of(ApId::new(k))).copied();
+        let whole = |k| Ap { row: ap(k), word: words.get(k).copied().unwrap_or(0), origin: origin(k) };
+        t.aps = (0..a.len()).map(whole).collect();
 
-        let mut q = world.query::<(&RegHead, &RegFrom, &RegBounds, &RegLive)>();
-        let (a, b, c, d) = columns!(q, world);
-        t.regs = (0..a.len()).map(|k| RegRow { head: a[k], from: b[k], bounds: c[k], live: d[k] }).collect();
+        let mut q = world.query::<(&RegHead, &RegFrom, &RegBounds)>();
+        let (a, b, c) = columns!(q, world);
+        let lives: &[RegLive] = world.get_resource::<RegLives>().map_or(&[], |l| &l.0);
+        let reg = |k: usize| RegRow { head: a[k], from: b[k], bounds: c[k] };
+        let whole = |k| Reg { row: reg(k), live: lives.get(k).copied().unwrap_or(RegLive::NEVER) };
+        t.regs = (0..a.len()).map(whole).collect();
 
-        let mut q = world.query::<(&LocHead, &LocPlace, &LocLive, &LocFrom)>();
-        let (a, b, c, d) = columns!(q, world);
-        t.locs = (0..a.len()).map(|k| LocRow { head: a[k], place: b[k], live: c[k], from: d[k] }).collect();
+        let mut q = world.query::<(&LocHead, &LocPlace, &LocFrom)>();
+        let (a, b, c) = columns!(q, world);
+        let lives: &[LocLive] = world.get_resource::<LocLives>().map_or(&[], |l| &l.0);
+        let loc = |k: usize| LocRow { head: a[k], place: b[k], from: c[k] };
+        let whole = |k| Loc { row: loc(k), live: lives.get(k).copied().unwrap_or(LocLive::NEVER) };
+        t.locs = (0..a.len()).map(whole).collect();
 
         let mut q = world.query::<(&AxisHead, &AxisBounds, &AxisRegs)>();
         let (a, b, c) = columns!(q, world);

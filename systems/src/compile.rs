@@ -121,6 +121,7 @@ impl Compiler {
         world.init_resource::<Order>();
         world.init_resource::<Blocks>();
         world.init_resource::<Parts>();
+        init_columns(world);
         crate::encode::init(world);
     }
 
@@ -238,6 +239,16 @@ impl Compiler {
         let (program, diagnostics) = self.take();
         CompileOutcome { program, diagnostics, world: self.world }
     }
+}
+
+/// The columns that passes make beside the tables, empty.
+fn init_columns(world: &mut World) {
+    world.init_resource::<LocLives>();
+    world.init_resource::<RegLives>();
+    world.init_resource::<InstDmas>();
+    world.init_resource::<InstSyncs>();
+    world.init_resource::<ApOrigins>();
+    world.init_resource::<ApWords>();
 }
 
 /// Compiles a verified module.

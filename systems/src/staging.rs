@@ -139,10 +139,9 @@ impl Staging {
                     kind: o.kind,
                     output,
                     flags: o.flags,
+                    dynamic: ApDynamic { payload: o.payload, ..Default::default() },
                 },
                 pattern: o.pattern.clone(),
-                dynamic: ApDynamic { payload: o.payload, ..Default::default() },
-                word: ApWord(0),
             });
         }
         self.insts.push(row);

@@ -8,9 +8,9 @@
 
 use super::dynamic::PayloadKey;
 use crate::dtype::DType;
-use crate::ids::{InstId, LocId, RegId};
+use crate::ids::{ApId, InstId, LocId, RegId};
 use arrayvec::ArrayVec;
-use bevy_ecs::prelude::{Bundle, Component};
+use bevy_ecs::prelude::{Bundle, Component, Resource};
 
 /// Kind of an access pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -51,6 +51,8 @@ pub struct ApHead {
     pub output: u8,
     /// [`ApHead::KEEP_DIMS`], [`ApHead::TABLE_ENTRY`].
     pub flags: u8,
+    /// The dynamic part.
+    pub dynamic: ApDynamic,
 }
 
 impl ApHead {
@@ -95,24 +97,44 @@ impl ApPattern {
     }
 }
 
-/// The dynamic part, null where there is none.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The dynamic part of an access, null where there is none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct ApDynamic {
     /// The payload: a [`super::DynamicApInfo`] or a [`super::SymbolicAddress`].
     pub payload: PayloadKey,
     /// Register pattern: the final address (`RegAPAddr`). Physical with dynamic info, after expansion: the byte offset.
     pub address: RegId,
-    /// Register pattern: flat element offset (`RegAPOffset`).
+}
+
+/// The registers that the address of a register pattern was made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C)]
+pub struct ApOrigin {
+    /// The pattern.
+    pub ap: ApId,
+    /// Flat element offset (`RegAPOffset`).
     pub ap_offset: RegId,
-    /// Register pattern: sub-tensor ordinal (`RegSubTensorId`).
+    /// Sub-tensor ordinal (`RegSubTensorId`).
     pub sub_tensor: RegId,
 }
 
-/// The packed ADDR4 word, filled by the bulk sweep of stage 9; 0 for DRAM operands.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[repr(transparent)]
-pub struct ApWord(pub u32);
+/// The origin of each register pattern, ascending by pattern. On no wire: only reports read it.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct ApOrigins(pub Vec<ApOrigin>);
+
+impl ApOrigins {
+    /// The one of a pattern.
+    pub fn of(&self, ap: ApId) -> Option<&ApOrigin> {
+        self.0.binary_search_by_key(&ap, |o| o.ap).ok().and_then(|k| self.0.get(k))
+    }
+}
+
+/// The packed ADDR4 word of each pattern by [`crate::ids::ApId`], 0 for DRAM operands. Empty until the bulk sweep of
+/// stage 9: no row begins with a word, so it is a column beside the table and not a component that each row is spawned
+/// with.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct ApWords(pub Vec<u32>);
 
 /// The archetype of an access pattern.
 #[derive(Bundle, Clone, Debug)]
@@ -120,11 +142,8 @@ pub struct ApWord(pub u32);
 pub struct ApRow {
     pub head: ApHead,
     pub pattern: ApPattern,
-    pub dynamic: ApDynamic,
-    pub word: ApWord,
 }
 
-const _: () = assert!(size_of::<ApHead>() == 16);
+const _: () = assert!(size_of::<ApHead>() == 28);
 const _: () = assert!(size_of::<ApPattern>() == 44);
-const _: () = assert!(size_of::<ApDynamic>() == 20);
-const _: () = assert!(size_of::<ApWord>() == 4);
+const _: () = assert!(size_of::<ApDynamic>() == 12);

@@ -2,7 +2,7 @@
 
 use crate::engine::EngineId;
 use crate::ids::{ApId, AxisId, DmaBlockId, HloId, InstId, QueueId, RegId};
-use bevy_ecs::prelude::{Bundle, Component};
+use bevy_ecs::prelude::{Bundle, Component, Resource};
 
 /// An IR instruction number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -269,7 +269,7 @@ pub struct InstFrom {
 }
 
 /// DMA facts, `NONE` for everything else.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 pub struct InstDma {
     /// The queue it goes to.
@@ -278,8 +278,29 @@ pub struct InstDma {
     pub block: DmaBlockId,
 }
 
+/// The DMA facts of each instruction by [`InstId`]. Empty until `alloc_queues` gives every copy its queue: a column beside
+/// the table, since no row begins with it. What is appended later and is no DMA has no place in it.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct InstDmas(pub Vec<InstDma>);
+
+impl InstDmas {
+    /// Of one instruction; none for a row that the column does not reach.
+    #[inline]
+    pub fn of(&self, row: usize) -> InstDma {
+        self.0.get(row).copied().unwrap_or_default()
+    }
+
+    /// Sets those of one instruction.
+    pub fn put(&mut self, id: InstId, dma: InstDma) {
+        if self.0.len() <= id.index() {
+            self.0.resize(id.index() + 1, InstDma::default());
+        }
+        self.0[id.index()] = dma;
+    }
+}
+
 /// Inline synchronisation: at most one wait and one update (`spec/isa.md 8.2`). Modes are wire codes, 0 is none.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct InstSync {
@@ -288,6 +309,19 @@ pub struct InstSync {
     pub update_mode: u8,
     pub update_sem: u8,
     pub value: u32,
+}
+
+/// The inline synchronisation of each instruction by [`InstId`]. Empty until stage 8 decides all of them at once: a column
+/// beside the table, since no row begins with it.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct InstSyncs(pub Vec<InstSync>);
+
+impl InstSyncs {
+    /// Of one instruction; none for a row that the column does not reach.
+    #[inline]
+    pub fn of(&self, row: usize) -> InstSync {
+        self.0.get(row).copied().unwrap_or_default()
+    }
 }
 
 /// The archetype of an instruction.
@@ -299,8 +333,6 @@ pub struct InstRow {
     pub args: InstArgs,
     pub regs: InstRegs,
     pub from: InstFrom,
-    pub dma: InstDma,
-    pub sync: InstSync,
 }
 
 impl InstRow {
@@ -312,8 +344,6 @@ impl InstRow {
             args: InstArgs::default(),
             regs: InstRegs::default(),
             from: InstFrom { hlo, owner: InstId::NONE },
-            dma: InstDma::default(),
-            sync: InstSync::default(),
         }
     }
 }

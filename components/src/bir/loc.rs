@@ -3,7 +3,7 @@
 use crate::dtype::DType;
 use crate::ids::HloId;
 use crate::program::VarKind;
-use bevy_ecs::prelude::{Bundle, Component};
+use bevy_ecs::prelude::{Bundle, Component, Resource};
 
 /// Memory space, by the IR's memory type flag.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -62,13 +62,23 @@ impl LocPlace {
 }
 
 /// Live range in program positions, inclusive, after loop extension.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct LocLive {
     pub first: u32,
     pub last: u32,
 }
+
+impl LocLive {
+    /// The range of a location that nothing touches.
+    pub const NEVER: LocLive = LocLive { first: u32::MAX, last: 0 };
+}
+
+/// The live range of each location by [`crate::ids::LocId`]. Empty until `loc_liveness`, which makes all of them at once:
+/// a column beside the table, since no row begins with it.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct LocLives(pub Vec<LocLive>);
 
 /// Identity.
 #[derive(Component, Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,7 +96,6 @@ pub struct LocFrom {
 pub struct LocRow {
     pub head: LocHead,
     pub place: LocPlace,
-    pub live: LocLive,
     pub from: LocFrom,
 }
 
@@ -96,14 +105,13 @@ impl LocRow {
         LocRow {
             head: LocHead { space, kind: VarKind::Internal, dtype, flags: 0, partitions, part_elems },
             place: LocPlace::UNPLACED,
-            live: LocLive { first: u32::MAX, last: 0 },
             from: LocFrom { hlo, ordinal: u32::MAX },
         }
     }
 }
 
 /// Bytes of all constants, each constant once, aligned to its element size.
-#[derive(bevy_ecs::prelude::Resource, Default)]
+#[derive(Resource, Default)]
 pub struct ConstPool(pub Vec<u8>);
 
 const _: () = assert!(size_of::<LocHead>() == 16);

@@ -2,7 +2,7 @@
 
 use crate::engine::EngineId;
 use crate::ids::{HloId, InstId, LocId, RegId};
-use bevy_ecs::prelude::{Bundle, Component};
+use bevy_ecs::prelude::{Bundle, Component, Resource};
 
 /// What a register is for; gives it its name in text forms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -102,13 +102,23 @@ pub struct RegBounds {
 }
 
 /// Live range in program positions, inclusive, after loop extension.
-#[derive(Component, Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[repr(C)]
 #[allow(missing_docs)]
 pub struct RegLive {
     pub first: u32,
     pub last: u32,
 }
+
+impl RegLive {
+    /// The range of a register that nothing touches.
+    pub const NEVER: RegLive = RegLive { first: u32::MAX, last: 0 };
+}
+
+/// The live range of each register by [`RegId`]. Empty until `reg_liveness`, which makes all of them at once: a column
+/// beside the table, since no row begins with it.
+#[derive(Resource, Clone, PartialEq, Eq, Debug, Default)]
+pub struct RegLives(pub Vec<RegLive>);
 
 /// The archetype of a register.
 #[derive(Bundle, Clone, Copy, Debug)]
@@ -117,7 +127,6 @@ pub struct RegRow {
     pub head: RegHead,
     pub from: RegFrom,
     pub bounds: RegBounds,
-    pub live: RegLive,
 }
 
 impl RegRow {
@@ -127,7 +136,6 @@ impl RegRow {
             head: RegHead { engine, width: 1, colour: RegHead::UNCOLOURED, role },
             from: RegFrom { hlo, all: RegId::NONE, inst: InstId::NONE, loc: LocId::NONE },
             bounds: RegBounds { lo: i32::MIN as i64, hi: u32::MAX as i64 },
-            live: RegLive { first: u32::MAX, last: 0 },
         }
     }
 }

@@ -2,6 +2,7 @@
 //! the route and why not the others, queue, records, the bound, and the address words taken apart.
 
 use super::super::names::route;
+use super::super::tables;
 use super::super::word::Decoded;
 use super::{AccessStory, Bound, Index, OtherRoute, Queue, Symbolic, Term, Way};
 use murre_components::bir::*;
@@ -16,17 +17,18 @@ impl Way<'_> {
         &self,
         position: usize,
         id: InstId,
-        inst: &InstRow,
+        inst: &tables::Inst,
         reached: &SeededSet<RegId>,
     ) -> AccessStory {
         let aps = self.aps(inst);
-        let steered = |a: &&ApRow| {
-            reached.contains(&a.dynamic.address)
-                || self.payloads.is_some_and(|p| p.0.contains_key(a.dynamic.payload))
+        let steered = |a: &&tables::Ap| {
+            reached.contains(&a.head.dynamic.address)
+                || self.payloads.is_some_and(|p| p.0.contains_key(a.head.dynamic.payload))
         };
-        let side = aps.iter().find(|a| reached.contains(&a.dynamic.address)).or(aps.iter().find(steered));
+        let side =
+            aps.iter().find(|a| reached.contains(&a.head.dynamic.address)).or(aps.iter().find(steered));
         let mut story = self.plain_access(position, id, inst, side);
-        let address = side.map_or(inst.regs.src0, |a| a.dynamic.address);
+        let address = side.map_or(inst.regs.src0, |a| a.head.dynamic.address);
         let address = if address.is_some() { address } else { inst.regs.src0 };
         story.step.watched = self.lanes(address);
         if let Some(side) = side {
@@ -48,8 +50,8 @@ impl Way<'_> {
         &self,
         position: usize,
         id: InstId,
-        inst: &InstRow,
-        side: Option<&ApRow>,
+        inst: &tables::Inst,
+        side: Option<&tables::Ap>,
     ) -> AccessStory {
         let dma = inst.head.op.is_dma();
         let queue = self.tables.queues.get(inst.dma.queue.index()).filter(|_| inst.dma.queue.is_some());
@@ -86,9 +88,9 @@ impl Way<'_> {
         match inst.head.engine.stream().filter(|_| inst.head.op == Opcode::DmaCopy) {
             Some(stream) => self.words_of_record(&mut story, stream),
             None => {
-                for ap in self.aps(inst).iter().filter(|a| a.dynamic.address.is_some() && a.word.0 != 0) {
+                for ap in self.aps(inst).iter().filter(|a| a.head.dynamic.address.is_some() && a.word != 0) {
                     let side = if ap.head.output == 1 { "destination" } else { "source" };
-                    story.words.push((side.into(), Decoded::addr4(ap.word.0)));
+                    story.words.push((side.into(), Decoded::addr4(ap.word)));
                 }
             }
         }
@@ -119,11 +121,11 @@ impl Way<'_> {
     }
 
     /// The run-time part of an address, in bytes from the start of the variable, or in elements of an SBUF tile.
-    fn symbolic(&self, side: &ApRow) -> Option<Symbolic> {
+    fn symbolic(&self, side: &tables::Ap) -> Option<Symbolic> {
         let exprs = self.names.exprs?;
         let terms =
             |list: &[(ExprId, i64)]| list.iter().map(|(e, k)| self.term(*e, *k)).collect::<Option<_>>();
-        match self.payloads?.0.get(side.dynamic.payload)? {
+        match self.payloads?.0.get(side.head.dynamic.payload)? {
             Payload::Dynamic(d) => {
                 let bytes = side.head.dtype.bytes() as i64;
                 let fixed = if side.head.flags & ApHead::TABLE_ENTRY != 0 { 0 } else { side.head.offset };
@@ -170,7 +172,7 @@ impl Way<'_> {
 }
 
 /// The routes that a DMA did not take (`spec/ir.md 7.2`, 14 c).
-fn others(inst: &InstRow, reason: RouteReason, arch: u32) -> Vec<OtherRoute> {
+fn others(inst: &tables::Inst, reason: RouteReason, arch: u32) -> Vec<OtherRoute> {
     let taken = inst.head.dge;
     let dynamic = inst.head.flags & InstHead::DYNAMIC != 0;
     let all = [DgeType::None, DgeType::Swdge, DgeType::Hwdge];

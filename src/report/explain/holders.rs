@@ -5,6 +5,7 @@
 //! i = s32[] get-tuple-element(arg), index=0     leaf 0 of while.7: its counter, on every engine
 //! ```
 
+use super::super::tables;
 use super::{Holder, Way, is_arithmetic};
 use murre_components::bir::*;
 use murre_components::dtype::HloType;
@@ -39,7 +40,7 @@ impl Way<'_> {
     }
 
     /// The value that a load into a register reads.
-    fn loaded_value(&self, inst: &InstRow) -> HloId {
+    fn loaded_value(&self, inst: &tables::Inst) -> HloId {
         let source = self.aps(inst).iter().find(|a| a.head.output == 0);
         let loc = source.and_then(|a| self.tables.locs.get(a.head.loc.index()));
         loc.map_or(HloId::NONE, |l| l.from.hlo)
@@ -238,12 +239,12 @@ impl Way<'_> {
     }
 
     /// Whether an instruction addresses memory through one of the registers.
-    pub(super) fn addresses_by(&self, inst: &InstRow, regs: &SeededSet<RegId>) -> bool {
-        let steers = |a: &ApRow| {
-            regs.contains(&a.dynamic.address)
+    pub(super) fn addresses_by(&self, inst: &tables::Inst, regs: &SeededSet<RegId>) -> bool {
+        let steers = |a: &tables::Ap| {
+            regs.contains(&a.head.dynamic.address)
                 || self
                     .payloads
-                    .and_then(|p| p.dynamic(a.dynamic.payload))
+                    .and_then(|p| p.dynamic(a.head.dynamic.payload))
                     .is_some_and(|d| regs.contains(&d.offset_reg))
         };
         inst.head.engine != EngineId::All

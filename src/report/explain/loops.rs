@@ -7,6 +7,7 @@
 //! ```
 
 use super::super::names::comparison;
+use super::super::tables;
 use super::{LoopBranch, LoopEngine, LoopStory, Operand, TripBound, Way};
 use murre_components::bir::*;
 use murre_components::engine::EngineId;
@@ -68,7 +69,7 @@ impl Way<'_> {
 
     /// The register that an engine's branches look at: the limit of a counted loop, the condition of another.
     fn limit_on(&self, axis: &AxisRow, engine: EngineId) -> Option<RegId> {
-        let back = |i: &InstRow| {
+        let back = |i: &tables::Inst| {
             i.head.op == Opcode::CompareAndBranch
                 && i.head.engine == engine
                 && i.args.aux == axis.head.begin.0
@@ -99,7 +100,7 @@ impl Way<'_> {
     }
 
     fn branches(&self, axis: &AxisRow) -> Vec<LoopBranch> {
-        let ours = |i: &InstRow| {
+        let ours = |i: &tables::Inst| {
             matches!(i.head.op, Opcode::CompareAndBranch | Opcode::UnconditionalBranch)
                 && (i.args.aux == axis.head.begin.0 || i.args.aux == axis.head.end.0)
         };

@@ -20,7 +20,7 @@ pub use story::*;
 
 use super::dump;
 use super::names::{Names, nearest};
-use super::tables::Tables;
+use super::tables::{self, Tables};
 use murre_components::bir::*;
 use murre_components::diag::{Diagnostic, codes::cli::CLI_NO_SCALAR, codes::cli::CLI_VALUE};
 use murre_components::engine::{EngineId, Target};
@@ -199,17 +199,17 @@ impl Way<'_> {
     }
 
     /// Live instructions in program order with their positions.
-    fn program_order(&self) -> impl Iterator<Item = (usize, InstId, &InstRow)> {
+    fn program_order(&self) -> impl Iterator<Item = (usize, InstId, &tables::Inst)> {
         let rows = self.order.iter().enumerate();
         rows.filter_map(|(p, id)| Some((p, *id, self.tables.insts.get(id.index())?)))
             .filter(|(_, _, i)| i.head.live())
     }
 
-    fn aps(&self, inst: &InstRow) -> &[ApRow] {
+    fn aps(&self, inst: &tables::Inst) -> &[tables::Ap] {
         self.tables.aps.get(inst.operands.range()).unwrap_or_default()
     }
 
-    fn step(&self, position: usize, id: InstId, inst: &InstRow) -> Step {
+    fn step(&self, position: usize, id: InstId, inst: &tables::Inst) -> Step {
         let text = dump::instruction(inst, &self.names, self.payloads);
         let text = text.split("  // ").next().unwrap_or_default().to_string();
         let branch = inst.head.op == Opcode::CompareAndBranch;
@@ -235,7 +235,7 @@ impl Way<'_> {
         self.layout?.index.get(id.index()).copied().filter(|r| *r != u32::MAX)
     }
 
-    fn reg(&self, id: RegId) -> Option<&RegRow> {
+    fn reg(&self, id: RegId) -> Option<&tables::Reg> {
         self.tables.regs.get(id.index()).filter(|_| id.is_some())
     }
 
@@ -402,7 +402,7 @@ fn role(op: HloOp, operand: usize, count: usize) -> &'static str {
     }
 }
 
-fn is_arithmetic(inst: &InstRow) -> bool {
+fn is_arithmetic(inst: &tables::Inst) -> bool {
     matches!(inst.head.op, Opcode::RegisterAlu | Opcode::RegisterMove)
 }
 

@@ -2,6 +2,7 @@
 //! Out: the instructions between it and the 0xDA records that use it, and those accesses; nothing when no offset depends
 //! on it. The instructions are those that lie both behind the value and in front of the offsets.
 
+use super::super::tables;
 use super::{AccessStory, Holder, Index, Step, Story, Symbolic, Term, Way, Why};
 use murre_components::bir::*;
 use murre_components::hash::{SeededSet, seeded_set};
@@ -15,7 +16,7 @@ impl Way<'_> {
         ahead.extend(locs.filter(|(_, l)| l.from.hlo == id).map(|(k, _)| LocId::new(k)));
         self.spread(&mut ahead, |outputs, inputs| (inputs, outputs));
         let mut behind: SeededSet<LocId> = seeded_set();
-        let indexed: Vec<(usize, InstId, &InstRow, ApId)> = self
+        let indexed: Vec<(usize, InstId, &tables::Inst, ApId)> = self
             .program_order()
             .filter_map(|(p, id, inst)| Some((p, id, inst, self.offsets_of(inst)?)))
             .filter(|(.., ap)| self.tables.aps.get(ap.index()).is_some_and(|a| ahead.contains(&a.head.loc)))
@@ -52,8 +53,8 @@ impl Way<'_> {
     }
 
     /// The pattern of a copy's offsets.
-    fn offsets_of(&self, inst: &InstRow) -> Option<ApId> {
-        let infos = self.aps(inst).iter().filter_map(|a| self.payloads?.dynamic(a.dynamic.payload));
+    fn offsets_of(&self, inst: &tables::Inst) -> Option<ApId> {
+        let infos = self.aps(inst).iter().filter_map(|a| self.payloads?.dynamic(a.head.dynamic.payload));
         infos
             .filter_map(|d| match d.kind {
                 OffsetKind::Vector(ap) => Some(ap),
@@ -92,9 +93,9 @@ impl Way<'_> {
         }
     }
 
-    fn indexed_access(&self, position: usize, id: InstId, inst: &InstRow, offsets: ApId) -> AccessStory {
+    fn indexed_access(&self, position: usize, id: InstId, inst: &tables::Inst, offsets: ApId) -> AccessStory {
         let aps = self.aps(inst);
-        let info = |a: &ApRow| self.payloads.and_then(|p| p.dynamic(a.dynamic.payload)).cloned();
+        let info = |a: &tables::Ap| self.payloads.and_then(|p| p.dynamic(a.head.dynamic.payload)).cloned();
         let side = aps.iter().find(|a| info(a).is_some());
         let mut story = self.plain_access(position, id, inst, side);
         story.step.watched.clear();

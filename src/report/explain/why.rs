@@ -2,6 +2,7 @@
 //! fixed list. HLO's clamp is the maximum and the minimum in the name of a dynamic slice; the wrap of negative indices that
 //! front ends write is recognised in the HLO: `select(x < 0, x + n, x)`.
 
+use super::super::tables;
 use super::{Way, Why};
 use murre_components::bir::*;
 use murre_components::hlo::{Attrs, Direction, HloInst, HloOp};
@@ -9,7 +10,7 @@ use murre_components::ids::HloId;
 use murre_components::isa::AluOp;
 
 impl Way<'_> {
-    pub(super) fn why(&self, inst: &InstRow) -> Why {
+    pub(super) fn why(&self, inst: &tables::Inst) -> Why {
         let role = self.reg(inst.regs.dst).map(|r| r.head.role);
         let scaled = AluOp::from_wire(inst.args.op0) == Some(AluOp::Mult);
         match (inst.head.op, role) {
@@ -33,7 +34,7 @@ impl Way<'_> {
         }
     }
 
-    fn why_scalar(&self, inst: &InstRow) -> Why {
+    fn why_scalar(&self, inst: &tables::Inst) -> Why {
         let Some(served) = self.module.get(inst.from.hlo) else { return Why::Program };
         let alu = AluOp::from_wire(inst.args.op0).filter(|_| inst.head.op == Opcode::RegisterAlu);
         match (served.op, alu) {

@@ -3,7 +3,7 @@
 //! moves them.
 
 use super::super::names::alu;
-use super::super::tables::Tables;
+use super::super::tables::{self, Tables};
 use super::{Children, Entity, records_of};
 use bevy_ecs::prelude::World;
 use murre_components::bir::*;
@@ -228,8 +228,8 @@ impl<'a> Rows<'a> {
         Some(fields)
     }
 
-    fn ap_fields(&self, a: &ApRow) -> Fields {
-        let payload = match self.payloads.and_then(|p| p.0.get(a.dynamic.payload)) {
+    fn ap_fields(&self, a: &tables::Ap) -> Fields {
+        let payload = match self.payloads.and_then(|p| p.0.get(a.head.dynamic.payload)) {
             None => Value::Null,
             Some(Payload::Symbolic(s)) => json!({ "tile": self.expr(s.tile), "block": self.expr(s.block) }),
             Some(Payload::Dynamic(d)) => {
@@ -252,14 +252,14 @@ impl<'a> Rows<'a> {
             ("flags", a.head.flags.into()),
             ("pattern", pairs(&a.pattern)),
             ("dynamic", payload),
-            ("address", reference("r", a.dynamic.address.0)),
-            ("ap offset", reference("r", a.dynamic.ap_offset.0)),
-            ("sub tensor", reference("r", a.dynamic.sub_tensor.0)),
-            ("word", if a.word.0 == 0 { Value::Null } else { format!("{:08x}", a.word.0).into() }),
+            ("address", reference("r", a.head.dynamic.address.0)),
+            ("ap offset", reference("r", a.origin.map_or(RegId::NONE, |o| o.ap_offset).0)),
+            ("sub tensor", reference("r", a.origin.map_or(RegId::NONE, |o| o.sub_tensor).0)),
+            ("word", if a.word == 0 { Value::Null } else { format!("{:08x}", a.word).into() }),
         ]
     }
 
-    fn reg_fields(&self, r: &RegRow) -> Fields {
+    fn reg_fields(&self, r: &tables::Reg) -> Fields {
         let colour = r.head.colour;
         let live = r.live.first <= r.live.last;
         vec![
@@ -276,7 +276,7 @@ impl<'a> Rows<'a> {
         ]
     }
 
-    fn loc_fields(&self, l: &LocRow) -> Fields {
+    fn loc_fields(&self, l: &tables::Loc) -> Fields {
         let known = |v: u32| if v == u32::MAX { Value::Null } else { v.into() };
         let live = l.live.first != u32::MAX;
         vec![

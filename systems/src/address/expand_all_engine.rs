@@ -37,7 +37,7 @@ const EVERY_ENGINE: u8 = 0b1_1111;
 pub fn expand_all_engine(
     world: &mut World,
     insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     axis_regs: &mut QueryState<&mut AxisRegs>,
     all_regs: &mut QueryState<(&RegHead, &RegFrom, &RegBounds)>,
     insts_mut: &mut QueryState<(&mut InstHead, &mut InstRegs)>,
@@ -50,9 +50,9 @@ pub fn expand_all_engine(
     let axes: Vec<AxisRegs> = axis_regs.iter(world).copied().collect();
     {
         let (heads, operands, args, regs, from) = crate::columns!(insts, world);
-        let (ap_heads, patterns, dynamic) = crate::columns!(aps, world);
+        let (ap_heads, patterns) = crate::columns!(aps, world);
         let (reg_heads, reg_from, reg_bounds) = crate::columns!(all_regs, world);
-        let demand = demand(world, &order, heads, regs, ap_heads, dynamic, &axes, reg_heads.len());
+        let demand = demand(world, &order, heads, regs, ap_heads, &axes, reg_heads.len());
         local = vec![[RegId::NONE; 5]; reg_heads.len()];
         let mut map = |walk: &mut Walk, reg: RegId, engine: EngineId| -> RegId {
             let Some(s) = engine.stream().filter(|_| reg.is_some()) else { return RegId::NONE };
@@ -104,7 +104,7 @@ pub fn expand_all_engine(
                         dtype: ap_heads[a].dtype,
                         pattern: patterns[a].clone(),
                         kind: ap_heads[a].kind,
-                        payload: dynamic[a].payload,
+                        payload: ap_heads[a].dynamic.payload,
                         flags: ap_heads[a].flags,
                     })
                     .collect();
@@ -153,7 +153,6 @@ fn demand(
     heads: &[InstHead],
     regs: &[InstRegs],
     ap_heads: &[ApHead],
-    dynamic: &[ApDynamic],
     axes: &[AxisRegs],
     count: usize,
 ) -> Vec<u8> {
@@ -171,9 +170,9 @@ fn demand(
         }
         _ => {}
     };
-    for (head, d) in ap_heads.iter().zip(dynamic) {
+    for head in ap_heads {
         let engine = heads[head.inst.index()].engine;
-        match payloads.0.get(d.payload) {
+        match payloads.0.get(head.dynamic.payload) {
             Some(Payload::Dynamic(info)) => {
                 for t in &info.terms {
                     want(&mut mask, t.expr, engine);

@@ -45,12 +45,12 @@ struct Expanded {
 pub fn expand_dynamic_ap_info(
     world: &mut World,
     insts: &mut QueryState<(&InstHead, &InstOperands, &InstFrom)>,
-    aps: &mut QueryState<(&ApHead, &ApDynamic)>,
+    aps: &mut QueryState<&ApHead>,
     all_locs: &mut QueryState<&LocHead>,
     axis_regs: &mut QueryState<&AxisRegs>,
     reg_heads: &mut QueryState<&RegHead>,
     regs_mut: &mut QueryState<&mut InstRegs>,
-    dynamic_mut: &mut QueryState<&mut ApDynamic>,
+    aps_mut: &mut QueryState<&mut ApHead>,
 ) {
     if world.resource::<Payloads>().0.is_empty() {
         return;
@@ -61,7 +61,7 @@ pub fn expand_dynamic_ap_info(
     let mut renumbered: Vec<(PayloadKey, i32)> = Vec::new();
     {
         let (heads, operands, from) = crate::columns!(insts, world);
-        let (ap_heads, dynamic) = crate::columns!(aps, world);
+        let ap_heads = crate::columns!(aps, world);
         let locs = crate::columns!(all_locs, world);
         let payloads = world.resource::<Payloads>();
         let diagnostics = world.resource::<Diagnostics>();
@@ -89,8 +89,12 @@ pub fn expand_dynamic_ap_info(
             let from = from[id.index()];
             let infos = operands[id.index()]
                 .range()
-                .filter_map(|ap| Some((ap, payloads.dynamic(dynamic[ap].payload)?)));
-            renumber(infos.clone().map(|(ap, i)| (dynamic[ap].payload, i)), numbering, &mut renumbered);
+                .filter_map(|ap| Some((ap, payloads.dynamic(ap_heads[ap].dynamic.payload)?)));
+            renumber(
+                infos.clone().map(|(ap, i)| (ap_heads[ap].dynamic.payload, i)),
+                numbering,
+                &mut renumbered,
+            );
             expand.begin(id, head.engine, from);
             for (ap, info) in infos.filter(|(_, i)| i.kind == OffsetKind::Scalar) {
                 let fault: Fault = if head.op.is_dma() {
@@ -115,14 +119,14 @@ pub fn expand_dynamic_ap_info(
     let Walk { staging, order } = walk;
     staging.flush(world);
     world.insert_resource(Order(order));
-    apply(world, regs_mut, dynamic_mut, &done, &renumbered);
+    apply(world, regs_mut, aps_mut, &done, &renumbered);
 }
 
 /// Writes what was found to the rows and payloads.
 fn apply(
     world: &mut World,
     regs_mut: &mut QueryState<&mut InstRegs>,
-    dynamic_mut: &mut QueryState<&mut ApDynamic>,
+    aps_mut: &mut QueryState<&mut ApHead>,
     done: &[Expanded],
     renumbered: &[(PayloadKey, i32)],
 ) {
@@ -135,13 +139,14 @@ fn apply(
         }
     }
     let mut keys = Vec::new();
-    if let Ok(mut tables) = dynamic_mut.contiguous_iter_mut(world)
+    if let Ok(mut tables) = aps_mut.contiguous_iter_mut(world)
         && let Some(mut rows) = tables.next()
     {
         let rows = rows.bypass_change_detection();
         for e in done {
-            rows[e.ap.index()].address = e.sum;
-            keys.push((rows[e.ap.index()].payload, e.sum, e.bound));
+            let dynamic = &mut rows[e.ap.index()].dynamic;
+            dynamic.address = e.sum;
+            keys.push((dynamic.payload, e.sum, e.bound));
         }
     }
     world.resource_scope(|world, mut payloads: Mut<Payloads>| {

@@ -41,10 +41,10 @@ struct Survivors {
 pub fn lower_ap(
     world: &mut World,
     insts: &mut QueryState<(&InstHead, &InstOperands, &InstFrom)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     all_locs: &mut QueryState<(&LocHead, &LocPlace, &LocFrom)>,
     axes: &mut QueryState<&AxisRegs>,
-    aps_mut: &mut QueryState<(&mut ApHead, &mut ApDynamic)>,
+    aps_mut: &mut QueryState<&mut ApHead>,
     heads_mut: &mut QueryState<&mut InstHead>,
 ) {
     if world.resource::<Payloads>().0.is_empty() {
@@ -56,7 +56,7 @@ pub fn lower_ap(
     let constants;
     {
         let (heads, operands, from) = crate::columns!(insts, world);
-        let (ap_heads, patterns, dynamic) = crate::columns!(aps, world);
+        let (ap_heads, patterns) = crate::columns!(aps, world);
         let (locs, places, loc_from) = crate::columns!(all_locs, world);
         let axes = crate::columns!(axes, world);
         let payloads = world.resource::<Payloads>();
@@ -89,7 +89,7 @@ pub fn lower_ap(
                     from: from[id.index()],
                     second_of_matmult: head.op == Opcode::Matmult && ApId(ap as u32) == ops.input(1),
                 };
-                match convert.sym_ap(payloads.symbolic(dynamic[ap].payload), &site) {
+                match convert.sym_ap(payloads.symbolic(ap_heads[ap].dynamic.payload), &site) {
                     Ok(survivors) => done.push((id, ApId(ap as u32), survivors)),
                     Err((code, what)) => {
                         diagnostics.push(Diagnostic::error(code, what).ordered(from[id.index()].hlo.0));
@@ -105,15 +105,22 @@ pub fn lower_ap(
     world.insert_resource(Order(order));
     world.resource_mut::<ConstPool>().0.extend_from_slice(&constants);
     if let Ok(mut tables) = aps_mut.contiguous_iter_mut(world)
-        && let Some((mut heads, mut dynamic)) = tables.next()
+        && let Some(mut heads) = tables.next()
     {
-        let (heads, dynamic) = (heads.bypass_change_detection(), dynamic.bypass_change_detection());
+        let heads = heads.bypass_change_detection();
         for (_, ap, s) in &done {
             heads[ap.index()].kind = ApKind::Register;
-            let d = &mut dynamic[ap.index()];
-            (d.address, d.ap_offset, d.sub_tensor) = (s.address, s.ap_offset, s.sub_tensor);
+            heads[ap.index()].dynamic.address = s.address;
         }
     }
+    let origin = |&(_, ap, ref s): &(InstId, ApId, Survivors)| ApOrigin {
+        ap,
+        ap_offset: s.ap_offset,
+        sub_tensor: s.sub_tensor,
+    };
+    let mut origins: Vec<ApOrigin> = done.iter().map(origin).collect();
+    origins.sort_unstable_by_key(|o| o.ap);
+    world.insert_resource(ApOrigins(origins));
     if let Ok(mut tables) = heads_mut.contiguous_iter_mut(world)
         && let Some(mut heads) = tables.next()
     {

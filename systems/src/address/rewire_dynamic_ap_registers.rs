@@ -22,7 +22,7 @@ use murre_components::ids::{ExprId, RegId};
 /// The pass.
 pub fn rewire_dynamic_ap_registers(
     insts: Query<(&InstHead, &InstFrom)>,
-    aps: Query<(&ApHead, &ApDynamic)>,
+    aps: Query<&ApHead>,
     local: Res<LocalRegs>,
     mut exprs: ResMut<Exprs>,
     mut payloads: ResMut<Payloads>,
@@ -32,9 +32,9 @@ pub fn rewire_dynamic_ap_registers(
         return;
     }
     let (insts, from) = crate::columns!(insts);
-    let (heads, dynamic) = crate::columns!(aps);
-    for (head, d) in heads.iter().zip(dynamic) {
-        let Some(payload) = payloads.0.get_mut(d.payload) else { continue };
+    let heads: &[ApHead] = crate::columns!(aps);
+    for head in heads {
+        let Some(payload) = payloads.0.get_mut(head.dynamic.payload) else { continue };
         let inst = insts[head.inst.index()];
         if !inst.live() {
             continue;

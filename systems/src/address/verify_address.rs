@@ -10,13 +10,13 @@ use murre_components::engine::EngineId;
 /// The pass.
 pub fn verify_address(
     insts: Query<(&InstHead, &InstOperands, &InstRegs, &InstFrom)>,
-    aps: Query<(&ApHead, &ApDynamic)>,
+    aps: Query<&ApHead>,
     regs: Query<&RegHead>,
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
 ) {
     let (heads, operands, inst_regs, from) = crate::columns!(insts);
-    let (ap_heads, dynamic) = crate::columns!(aps);
+    let ap_heads = crate::columns!(aps);
     let regs = crate::columns!(regs);
     for &id in &order.0 {
         let (head, r) = (heads[id.index()], inst_regs[id.index()]);
@@ -32,7 +32,7 @@ pub fn verify_address(
         if head.engine == EngineId::All {
             fault("is still on engine ALL".to_string());
         }
-        let addresses = operands[id.index()].range().map(|a| dynamic[a].address);
+        let addresses = operands[id.index()].range().map(|a| ap_heads[a].dynamic.address);
         for reg in [r.src0, r.src1, r.dst].into_iter().chain(addresses).filter(|r| r.is_some()) {
             if regs[reg.index()].engine != head.engine {
                 fault(format!("register {} is on {}", reg.0, regs[reg.index()].engine.name()));
@@ -41,7 +41,7 @@ pub fn verify_address(
         for a in operands[id.index()].range() {
             match ap_heads[a].kind {
                 ApKind::Symbolic => fault("a symbolic access pattern survived".to_string()),
-                ApKind::Register if dynamic[a].address.is_none() => {
+                ApKind::Register if ap_heads[a].dynamic.address.is_none() => {
                     fault("a register pattern without one".to_string())
                 }
                 _ => {}

@@ -30,7 +30,7 @@ type Fault = (Code, String);
 
 /// The pass.
 pub fn assemble_dynamic_info(
-    aps: Query<(&mut ApHead, &mut ApDynamic)>,
+    aps: Query<&mut ApHead>,
     locs: Query<&LocHead>,
     insts: Query<&InstFrom>,
     axes: Query<&AxisRegs>,
@@ -64,7 +64,7 @@ pub fn assemble_dynamic_info(
 
 /// Hangs its run-time half on each pattern that waits.
 fn assemble(
-    mut aps: Query<(&mut ApHead, &mut ApDynamic)>,
+    mut aps: Query<&mut ApHead>,
     locs: Query<&LocHead>,
     insts: Query<&InstFrom>,
     axes: Query<&AxisRegs>,
@@ -81,8 +81,8 @@ fn assemble(
         induction.insert(axis.iv, AxisId::new(k));
     }
     let Ok(mut tables) = aps.contiguous_iter_mut() else { return };
-    let Some((mut heads, mut dynamic)) = tables.next() else { return };
-    let (heads, dynamic) = (heads.bypass_change_detection(), dynamic.bypass_change_detection());
+    let Some(mut heads) = tables.next() else { return };
+    let heads = heads.bypass_change_detection();
     for &Pending { ap, operands, copy } in pending {
         let (head, copy) = (&mut heads[ap.index()], &copies[copy as usize]);
         let addrs = &pool[operands.first as usize + 2..(operands.first + operands.count) as usize];
@@ -103,7 +103,7 @@ fn assemble(
                 if matches!(payload, Payload::Symbolic(_)) {
                     head.kind = ApKind::Symbolic;
                 }
-                dynamic[ap.index()].payload = payloads.0.insert(payload);
+                head.dynamic.payload = payloads.0.insert(payload);
             }
             Err((code, what)) => {
                 diagnostics.push(Diagnostic::error(code, what).ordered(from[head.inst.index()].hlo.0));

@@ -14,7 +14,7 @@ use murre_components::ids::{ExprId, RegId};
 /// The pass.
 pub fn verify_codegen(
     insts: Query<(&InstHead, &InstOperands, &InstFrom)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     axes: Query<&AxisRegs>,
     regs: Query<&RegBounds>,
@@ -23,7 +23,7 @@ pub fn verify_codegen(
     diagnostics: Res<Diagnostics>,
 ) {
     let (insts, operands, from) = crate::columns!(insts);
-    let (heads, patterns, dynamics) = crate::columns!(aps);
+    let (heads, patterns) = crate::columns!(aps);
     let locs = crate::columns!(locs);
     let ends = Ends { exprs: &exprs, axes: crate::columns!(axes), bounds: crate::columns!(regs) };
     let fault = |inst: usize, what: String| {
@@ -32,8 +32,8 @@ pub fn verify_codegen(
     let indexed = |d: &ApDynamic| {
         payloads.dynamic(d.payload).is_some_and(|info| matches!(info.kind, OffsetKind::Vector(_)))
     };
-    for ((head, pattern), dynamic) in heads.iter().zip(patterns).zip(dynamics) {
-        if indexed(dynamic) {
+    for (head, pattern) in heads.iter().zip(patterns) {
+        if indexed(&head.dynamic) {
             // Its rows stand where the offsets say.
             continue;
         }
@@ -43,7 +43,7 @@ pub fn verify_codegen(
         let (mut low, mut high) = pattern.span();
         let free = high;
         let mut at = head.offset as i64;
-        match payloads.0.get(dynamic.payload).map(|p| ends.of(p)) {
+        match payloads.0.get(head.dynamic.payload).map(|p| ends.of(p)) {
             // The expression has the offset in it.
             Some(Ok(Some((lowest, highest)))) => {
                 at = 0;
@@ -59,7 +59,7 @@ pub fn verify_codegen(
             }
             None => {}
         }
-        if let Some(s) = payloads.symbolic(dynamic.payload) {
+        if let Some(s) = payloads.symbolic(head.dynamic.payload) {
             let step = pattern.0.first().map_or(0, |p| i64::from(p.step));
             let inside = high - free + pattern.0.iter().skip(1).map(|p| span_of(*p)).sum::<i64>() < step;
             if !inside && !exprs.is_legal_delinearized_address(s.tile, step, true, true) {

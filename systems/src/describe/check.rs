@@ -82,7 +82,6 @@ impl Rule {
 pub struct Operand<'a> {
     pub head: &'a ApHead,
     pub pattern: &'a ApPattern,
-    pub dynamic: &'a ApDynamic,
     pub loc: &'a LocHead,
 }
 
@@ -98,7 +97,7 @@ pub fn legal(
     }
     let [dst, src, rest @ ..] = operands else { return Err(Rule::Arguments) };
     let vector = operands.iter().any(|o| {
-        payloads.dynamic(o.dynamic.payload).is_some_and(|d| matches!(d.kind, OffsetKind::Vector(_)))
+        payloads.dynamic(o.head.dynamic.payload).is_some_and(|d| matches!(d.kind, OffsetKind::Vector(_)))
     });
     if rest.len() != usize::from(vector) {
         return Err(Rule::Arguments);
@@ -111,9 +110,9 @@ pub fn legal(
         return Err(Rule::SameCounts);
     }
     let rows = if vector { vector_rows(dst, src)? } else { scalar_rows(dst, src)? };
-    let survives = |o: &Operand<'_>| match payloads.dynamic(o.dynamic.payload).map(|d| d.kind) {
-        None => o.dynamic.payload == PayloadKey::default() && o.head.kind == ApKind::Physical,
-        Some(OffsetKind::Scalar) => o.dynamic.address.is_some() && o.loc.space == Space::Dram,
+    let survives = |o: &Operand<'_>| match payloads.dynamic(o.head.dynamic.payload).map(|d| d.kind) {
+        None => o.head.dynamic.payload == PayloadKey::default() && o.head.kind == ApKind::Physical,
+        Some(OffsetKind::Scalar) => o.head.dynamic.address.is_some() && o.loc.space == Space::Dram,
         Some(OffsetKind::Vector(_)) => rest.iter().all(|index| index.loc.space == Space::Sbuf),
     };
     if !operands.iter().all(survives) {
@@ -147,15 +146,15 @@ fn vector_rows(dst: &Operand<'_>, src: &Operand<'_>) -> Result<u64, Rule> {
 pub fn check(
     world: &mut World,
     inline: &[InstId],
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
 ) {
     if inline.is_empty() {
         return;
     }
-    let (heads, operands, _, _, from, _, _) = columns!(insts, world);
-    let (ap, patterns, dynamics) = columns!(aps, world);
+    let (heads, operands, _, _, from) = columns!(insts, world);
+    let (ap, patterns) = columns!(aps, world);
     let (loc, _) = columns!(locs, world);
     let (sink, module, payloads) =
         (world.resource::<Diagnostics>(), world.resource::<HloModule>(), world.resource::<Payloads>());
@@ -166,8 +165,7 @@ pub fn check(
         };
         let operand = |k: usize| {
             let head = ap.get(k)?;
-            let (pattern, dynamic) = (patterns.get(k)?, dynamics.get(k)?);
-            Some(Operand { head, pattern, dynamic, loc: loc.get(head.loc.index())? })
+            Some(Operand { head, pattern: patterns.get(k)?, loc: loc.get(head.loc.index())? })
         };
         let all: arrayvec::ArrayVec<Operand<'_>, 4> = o.range().take(4).filter_map(operand).collect();
         if let Err(rule) = legal(h.dge, o, &all, payloads) {
@@ -188,7 +186,6 @@ mod tests {
     struct Side {
         head: ApHead,
         pattern: ApPattern,
-        dynamic: ApDynamic,
         loc: LocHead,
     }
 
@@ -203,18 +200,16 @@ mod tests {
                 kind: ApKind::Physical,
                 output: 0,
                 flags: 0,
+                dynamic: ApDynamic::default(),
             },
             pattern: ApPattern::new(pairs.iter().copied()).unwrap_or_default(),
-            dynamic: ApDynamic::default(),
             loc: LocRow::new(space, DType::F32, parts, 1 << 20, HloId::NONE).head,
         }
     }
 
     fn legal_of(outputs: u8, sides: &[&Side], payloads: &Payloads) -> Result<(), Rule> {
-        let operands: Vec<Operand<'_>> = sides
-            .iter()
-            .map(|s| Operand { head: &s.head, pattern: &s.pattern, dynamic: &s.dynamic, loc: &s.loc })
-            .collect();
+        let operands: Vec<Operand<'_>> =
+            sides.iter().map(|s| Operand { head: &s.head, pattern: &s.pattern, loc: &s.loc }).collect();
         let shape = InstOperands { first: ApId(0), outputs, inputs: sides.len() as u8 - outputs, pad: 0 };
         legal(DgeType::Swdge, shape, &operands, payloads)
     }
@@ -238,8 +233,8 @@ mod tests {
         let mut p = Payloads::default();
         let tile = |pairs: &[(i32, u32)]| side(Space::Sbuf, pairs);
         let mut src = side(Space::Dram, &[(100, 8), (1, 16)]);
-        src.dynamic.payload = payload(&mut p, OffsetKind::Scalar);
-        src.dynamic.address = RegId(3);
+        src.head.dynamic.payload = payload(&mut p, OffsetKind::Scalar);
+        src.head.dynamic.address = RegId(3);
         let dst = tile(&[(1 << 20, 8), (1, 16)]);
         assert_eq!(legal_of(1, &[&dst, &src], &p), Ok(()));
         assert_eq!(legal_of(2, &[&dst, &src], &p), Err(Rule::OneOutput));
@@ -250,24 +245,24 @@ mod tests {
         assert_eq!(legal_of(1, &[&tile(&[(1 << 20, 9), (1, 16)]), &src], &p), Err(Rule::SameCounts));
         let deep = [(1000, 3), (300, 3), (50, 3), (7, 3)];
         let mut large = side(Space::Dram, &deep);
-        large.dynamic = src.dynamic;
+        large.head.dynamic = src.head.dynamic;
         assert_eq!(
             legal_of(1, &[&tile(&[(900, 3), (200, 3), (40, 3), (9, 3)]), &large], &p),
             Err(Rule::Rank)
         );
         let rows = [(8, 2_000), (1, 4)];
         let mut many = side(Space::Dram, &rows);
-        many.dynamic = src.dynamic;
+        many.head.dynamic = src.head.dynamic;
         assert_eq!(legal_of(1, &[&tile(&[(16, 2_000), (1, 4)]), &many], &p), Err(Rule::RingDepth));
         // A run-time address in another form than an offset register.
         let mut symbolic = side(Space::Dram, &[(100, 8), (1, 16)]);
-        symbolic.dynamic.payload = src.dynamic.payload;
+        symbolic.head.dynamic.payload = src.head.dynamic.payload;
         assert_eq!(legal_of(1, &[&dst, &symbolic], &p), Err(Rule::StillDynamic), "no register");
         let mut register = side(Space::Dram, &[(100, 8), (1, 16)]);
         register.head.kind = ApKind::Register;
         assert_eq!(legal_of(1, &[&dst, &register], &p), Err(Rule::StillDynamic));
         let mut moving = tile(&[(1 << 20, 8), (1, 16)]);
-        moving.dynamic = src.dynamic;
+        moving.head.dynamic = src.head.dynamic;
         assert_eq!(legal_of(1, &[&moving, &src], &p), Err(Rule::StillDynamic), "an offset register in SBUF");
     }
 
@@ -276,7 +271,11 @@ mod tests {
         let mut p = Payloads::default();
         let dynamic =
             ApDynamic { payload: payload(&mut p, OffsetKind::Vector(ApId(2))), ..Default::default() };
-        let far = |pairs: &[(i32, u32)]| Side { dynamic, ..side(Space::Dram, pairs) };
+        let far = |pairs: &[(i32, u32)]| {
+            let mut far = side(Space::Dram, pairs);
+            far.head.dynamic = dynamic;
+            far
+        };
         let near = |pairs: &[(i32, u32)]| side(Space::Dram, pairs);
         let index = side(Space::Sbuf, &[(1 << 20, 1), (1, 8)]);
         let rows = [(16, 8), (1, 16)];

@@ -21,10 +21,9 @@ use murre_components::ids::{DescId, DmaBlockId, HloId, InstId};
 /// The system.
 pub fn lower_dma(
     world: &mut World,
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstFrom, &InstDma)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
-    dmas: &mut QueryState<&mut InstDma>,
 ) {
     let mut staging = Staging::new(world);
     let first_desc = world.resource::<crate::staging::Counts>().descs;
@@ -34,8 +33,9 @@ pub fn lower_dma(
     let mut parts = world.remove_resource::<Parts>().unwrap_or_default();
     let mut borders = Borders::default();
     {
-        let (heads, operands, args, from, dma) = columns!(insts, world);
-        let (ap, patterns, dynamics) = columns!(aps, world);
+        let (heads, operands, args, from) = columns!(insts, world);
+        let dmas = world.resource::<InstDmas>();
+        let (ap, patterns) = columns!(aps, world);
         let (loc, place) = columns!(locs, world);
         for &id in &world.resource::<Order>().0 {
             let row = id.index();
@@ -59,7 +59,7 @@ pub fn lower_dma(
             };
             if operands[row]
                 .range()
-                .any(|k| dynamics.get(k).is_some_and(|x| x.payload != PayloadKey::default()))
+                .any(|k| ap.get(k).is_some_and(|x| x.dynamic.payload != PayloadKey::default()))
             {
                 faults.push((&lower::DMA_DYNAMIC_AHEAD, id, hlo));
                 continue;
@@ -98,17 +98,14 @@ pub fn lower_dma(
                 faults.push((&lower::DMA_ADDRESS, id, hlo));
             }
             let (first, count) = (DescId(first_desc + before as u32), (staging.descs.len() - before) as u32);
-            staging.block(BlockHead { queue: dma[row].queue, first, count, trigger: id, family });
+            staging.block(BlockHead { queue: dmas.of(row).queue, first, count, trigger: id, family });
             blocks.push((id, block));
         }
     }
-    if let Ok(tables) = dmas.contiguous_iter_mut(world) {
-        for mut column in tables {
-            let column = column.bypass_change_detection();
-            for (id, block) in blocks.drain(..) {
-                column[id.index()].block = block;
-            }
-        }
+    let mut dmas = world.resource_mut::<InstDmas>();
+    for (id, block) in blocks {
+        let dma = InstDma { block, ..dmas.of(id.index()) };
+        dmas.put(id, dma);
     }
     world.insert_resource(parts);
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());

@@ -99,8 +99,8 @@ fn vector_pieces(
 /// The system.
 pub fn lower_dynamic_dma(
     world: &mut World,
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
     patterns_mut: &mut QueryState<&mut ApPattern>,
 ) {
@@ -116,12 +116,12 @@ pub fn lower_dynamic_dma(
     let mut inline: Vec<InstId> = Vec::new();
     let mut table = TableEntries::default();
     {
-        let (heads, operands, args, regs, from, dma, sync) = columns!(insts, world);
-        let (ap, patterns, dynamics) = columns!(aps, world);
+        let (heads, operands, args, regs, from) = columns!(insts, world);
+        let (ap, patterns) = columns!(aps, world);
         let (loc, place) = columns!(locs, world);
         table.base =
             place.iter().filter(|p| p.table_entry != u32::MAX).map(|p| p.table_entry + 1).max().unwrap_or(0);
-        let is_dynamic = |k: usize| dynamics.get(k).is_some_and(|d| d.payload != PayloadKey::default());
+        let is_dynamic = |k: usize| ap.get(k).is_some_and(|a| a.dynamic.payload != PayloadKey::default());
         for &id in &world.resource::<Order>().0 {
             let row = id.index();
             let Some(h) = heads.get(row) else { continue };
@@ -168,7 +168,7 @@ pub fn lower_dynamic_dma(
                     let moved = if whole.inputs > 1 && is_dynamic(k) {
                         reindexed.push((
                             staging.aps.len(),
-                            dynamics[k].payload,
+                            ap[k].dynamic.payload,
                             ApId(first.0 + whole.input(1).0 - whole.first.0),
                         ));
                         Some(head.offset)
@@ -193,7 +193,7 @@ pub fn lower_dynamic_dma(
                         None => faults.push((&lower::DMA_TABLE, large.inst, from[row].hlo)),
                     }
                     let pattern = pattern.clone();
-                    staging.aps.push(ApRow { head, pattern, dynamic: dynamics[k], word: ApWord(0) });
+                    staging.aps.push(ApRow { head, pattern });
                 }
                 staging.insts.push(InstRow {
                     head: heads[row],
@@ -201,8 +201,6 @@ pub fn lower_dynamic_dma(
                     args: args[row],
                     regs: regs[row],
                     from: InstFrom { owner: large.inst, ..from[row] },
-                    dma: dma[row],
-                    sync: sync[row],
                 });
                 clones.push((large.inst, id));
             }
@@ -213,7 +211,7 @@ pub fn lower_dynamic_dma(
         let Some(mut info) = payloads.dynamic(key).cloned() else { continue };
         info.kind = OffsetKind::Vector(index);
         if let Some(ap) = staging.aps.get_mut(staged) {
-            ap.dynamic.payload = payloads.0.insert(Payload::Dynamic(info));
+            ap.head.dynamic.payload = payloads.0.insert(Payload::Dynamic(info));
         }
     }
     if let Ok(tables) = patterns_mut.contiguous_iter_mut(world) {
@@ -225,6 +223,11 @@ pub fn lower_dynamic_dma(
         }
     }
     insert_after(&mut world.resource_mut::<Order>(), &clones);
+    let mut dmas = world.resource_mut::<InstDmas>();
+    for &(whole, piece) in &clones {
+        let dma = dmas.of(whole.index());
+        dmas.put(piece, dma);
+    }
     let (sink, module) = (world.resource::<Diagnostics>(), world.resource::<HloModule>());
     for (code, id, hlo) in faults {
         sink.push(blame(code, format!("DMACopy {}: {}", id.0, code.title), module, hlo, id));

@@ -223,7 +223,7 @@ impl CopyShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use murre_components::bir::{ApKind, LocRow};
+    use murre_components::bir::{ApDynamic, ApKind, LocRow};
     use murre_components::dtype::DType;
     use murre_components::ids::*;
 
@@ -236,6 +236,7 @@ mod tests {
             kind: ApKind::Physical,
             output: 0,
             flags: 0,
+            dynamic: ApDynamic::default(),
         };
         (head, ApPattern::new(pairs.iter().copied()).unwrap_or_default())
     }

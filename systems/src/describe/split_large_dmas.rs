@@ -55,8 +55,8 @@ fn block_size(family: DmaFamily, descs: (&[DescSrc], &[DescDst]), depth: u32) ->
 pub fn split_large_dmas(
     world: &mut World,
     blocks: &mut QueryState<&mut BlockHead>,
-    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    insts: &mut QueryState<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     descs: &mut QueryState<&mut DescHead>,
     sides: &mut QueryState<(&DescSrc, &DescDst)>,
 ) {
@@ -86,8 +86,8 @@ pub fn split_large_dmas(
     let mut moved: Vec<(DmaBlockId, BlockHead)> = Vec::new();
     let mut shortened: Vec<(DmaBlockId, u32)> = Vec::new();
     if !large.is_empty() {
-        let (heads, operands, args, regs, from, dma, sync) = columns!(insts, world);
-        let (ap, patterns, dynamics) = columns!(aps, world);
+        let (heads, operands, args, regs, from) = columns!(insts, world);
+        let (ap, patterns) = columns!(aps, world);
         let (srcs, dsts) = columns!(sides, world);
         for (root, whole) in large {
             let row = whole.trigger.index();
@@ -107,8 +107,7 @@ pub fn split_large_dmas(
                 let block = DmaBlockId::new(staging.base().blocks as usize + staging.blocks.len());
                 for k in operands[row].range() {
                     let head = ApHead { inst: id, ..ap[k] };
-                    let (pattern, dynamic) = (patterns[k].clone(), dynamics[k]);
-                    staging.aps.push(ApRow { head, pattern, dynamic, word: ApWord(0) });
+                    staging.aps.push(ApRow { head, pattern: patterns[k].clone() });
                 }
                 staging.insts.push(InstRow {
                     head: heads[row],
@@ -116,8 +115,6 @@ pub fn split_large_dmas(
                     args: args[row],
                     regs: regs[row],
                     from: InstFrom { owner: whole.trigger, ..from[row] },
-                    dma: InstDma { block, ..dma[row] },
-                    sync: sync[row],
                 });
                 let piece = BlockHead { first: DescId(whole.first.0 + at), count, trigger: id, ..whole };
                 staging.block(piece);
@@ -127,6 +124,10 @@ pub fn split_large_dmas(
                 at += count;
             }
         }
+    }
+    let mut dmas = world.resource_mut::<InstDmas>();
+    for &(block, piece) in &moved {
+        dmas.put(piece.trigger, InstDma { block, queue: piece.queue });
     }
     if let (false, Ok(tables)) = (moved.is_empty(), descs.contiguous_iter_mut(world)) {
         for mut column in tables {

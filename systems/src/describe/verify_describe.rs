@@ -148,7 +148,8 @@ fn family_holds(block: &BlockHead, srcs: &[DescSrc], dsts: &[DescDst]) -> bool {
 
 /// The system.
 pub fn verify_describe(
-    insts: Query<(&InstHead, &InstOperands, &InstFrom, &InstDma)>,
+    insts: Query<(&InstHead, &InstOperands, &InstFrom)>,
+    dmas: Res<InstDmas>,
     aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<(&LocHead, &LocPlace)>,
     blocks: Query<&BlockHead>,
@@ -157,7 +158,7 @@ pub fn verify_describe(
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
 ) {
-    let (heads, operands, from, dma) = columns!(insts);
+    let (heads, operands, from) = columns!(insts);
     let (ap, patterns) = columns!(aps);
     let (loc, place) = columns!(locs);
     let blocks = columns!(blocks);
@@ -172,7 +173,7 @@ pub fn verify_describe(
     for (k, b) in blocks.iter().enumerate() {
         let (row, hlo) = (b.trigger.index(), from.get(b.trigger.index()).map(|f| f.hlo).unwrap_or_default());
         let bound = heads.get(row).is_some_and(|h| h.op == Opcode::DmaTrigger)
-            && dma.get(row).is_some_and(|d| d.block.index() == k && d.queue == b.queue);
+            && dmas.0.get(row).is_some_and(|d| d.block.index() == k && d.queue == b.queue);
         let fault = if !bound {
             Some("the block and its trigger do not name each other".to_string())
         } else if roots.0.get(k).is_none_or(|r| r.index() != k) {

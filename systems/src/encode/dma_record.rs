@@ -7,7 +7,7 @@ use super::encode_records::{Out, View};
 use crate::describe::shape::{copy_shape, indexed_shape, side_base};
 use murre_components::bir::*;
 use murre_components::diag::codes::lower;
-use murre_components::ids::ApId;
+use murre_components::ids::{ApId, RegId};
 use murre_components::isa::dma::{INDEX_GATHER, INDEX_SCATTER, RowBytes};
 use murre_components::isa::event::UPDATE_INC;
 use murre_components::isa::{self, Addr4, Addr8, BoundRegister, Events, Fault};
@@ -16,15 +16,15 @@ use murre_components::isa::{self, Addr4, Addr8, BoundRegister, Events, Fault};
 pub fn emit(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) -> Result<(), Fault> {
     match op {
         Opcode::DmaTrigger => {
-            let Some(queue) = v.queues.get(v.part.queue as usize + v.dma[row].queue.index()) else {
+            let Some(queue) = v.queues.get(v.part.queue as usize + v.dma.of(row).queue.index()) else {
                 return Err(Fault::new(
                     &lower::ENCODE_UNSUPPORTED,
                     0x0C,
-                    i64::from(v.dma[row].queue.0),
+                    i64::from(v.dma.of(row).queue.0),
                     "a queue",
                 ));
             };
-            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma[row].block.0 - v.part.block }, &e, &[]);
+            out.put(&isa::DmaTrigger { queue: *queue, block: v.dma.of(row).block.0 - v.part.block }, &e, &[]);
             Ok(())
         }
         Opcode::DmaCopy => copy(v, row, e, out),
@@ -42,7 +42,7 @@ fn address(v: &View<'_>, row: usize, ap: ApId) -> Result<(Addr8, BoundRegister),
     let (Some(loc), Some(place)) = (v.locs.get(head.loc.index()), v.places.get(head.loc.index())) else {
         return Err(address_fault(ap));
     };
-    let dynamic = v.dynamics.get(ap.index()).copied().unwrap_or_default();
+    let dynamic = head.dynamic;
     if dynamic.address.is_some() && head.kind == ApKind::Physical {
         let entry = if head.flags & ApHead::TABLE_ENTRY != 0 { head.offset } else { place.table_entry };
         if entry == u32::MAX {
@@ -70,7 +70,7 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
         return Err(address_fault(o.output(0)));
     };
     let index = [o.output(0), o.input(0)].into_iter().find_map(|ap| {
-        match v.payloads.dynamic(v.dynamics.get(ap.index())?.payload)?.kind {
+        match v.payloads.dynamic(v.ap.get(ap.index())?.dynamic.payload)?.kind {
             OffsetKind::Vector(index) => Some((ap, index)),
             OffsetKind::Scalar => None,
         }
@@ -153,7 +153,7 @@ fn scalar(v: &View<'_>, row: usize, op: Opcode, e: Events, out: &mut Out<'_>) ->
     let data_high = if v.wide(reg) { data + 1 } else { 0 };
     let (num, step) = ([words, 1], [1, 1]);
     if side.head.kind == ApKind::Register {
-        let at = v.dynamics.get(ap.index()).copied().unwrap_or_default().address;
+        let at = v.ap.get(ap.index()).map_or(RegId::NONE, |a| a.dynamic.address);
         let address = v.colour(at)?;
         let access = isa::RegisterAccess {
             opcode: if load {

@@ -38,12 +38,10 @@ pub struct View<'a> {
     pub operands: &'a [InstOperands],
     pub args: &'a [InstArgs],
     pub regs: &'a [InstRegs],
-    pub dma: &'a [InstDma],
-    pub sync: &'a [InstSync],
+    pub dma: &'a InstDmas,
     pub ap: &'a [ApHead],
     pub patterns: &'a [ApPattern],
-    pub dynamics: &'a [ApDynamic],
-    pub words: &'a [ApWord],
+    pub words: &'a [u32],
     pub registers: &'a [RegHead],
     pub locs: &'a [LocHead],
     pub places: &'a [LocPlace],
@@ -68,7 +66,7 @@ impl<'a> View<'a> {
     #[inline]
     pub fn side(&self, ap: ApId) -> Result<Side<'a>, Fault> {
         match (self.ap.get(ap.index()), self.patterns.get(ap.index()), self.words.get(ap.index())) {
-            (Some(head), Some(pattern), Some(word)) => Ok(Side { head, pattern, word: word.0 }),
+            (Some(head), Some(pattern), Some(word)) => Ok(Side { head, pattern, word: *word }),
             _ => Err(Fault::new(&lower::ENCODE_ADDRESS, 0, i64::from(ap.0), "an operand")),
         }
     }
@@ -172,8 +170,11 @@ pub fn split_events(e: Events) -> (Events, Events) {
 
 /// The system.
 pub fn encode_records(
-    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom, &InstDma, &InstSync)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic, &ApWord)>,
+    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
+    dmas: Res<InstDmas>,
+    aps: Query<(&ApHead, &ApPattern)>,
+    words: Res<ApWords>,
+    syncs: Res<InstSyncs>,
     regs: Query<&RegHead>,
     locs: Query<(&LocHead, &LocPlace)>,
     queues: Query<&QueueHead>,
@@ -185,8 +186,8 @@ pub fn encode_records(
     mut parts: ResMut<Parts>,
     mut result: ResMut<Encoded>,
 ) {
-    let (heads, operands, args, regfields, from, dma, sync) = columns!(insts);
-    let (ap, patterns, dynamics, words) = columns!(aps);
+    let (heads, operands, args, regfields, from) = columns!(insts);
+    let (ap, patterns) = columns!(aps);
     let (loc, places) = columns!(locs);
     let names: Vec<Name<32>> =
         columns!(queues).iter().filter_map(|q| Name::new(&queue_name(q)).ok()).collect();
@@ -195,12 +196,10 @@ pub fn encode_records(
         operands,
         args,
         regs: regfields,
-        dma,
-        sync,
+        dma: &dmas,
         ap,
         patterns,
-        dynamics,
-        words,
+        words: &words.0,
         registers: columns!(regs),
         locs: loc,
         places,
@@ -231,7 +230,7 @@ pub fn encode_records(
         if index == u32::MAX {
             continue;
         }
-        let mut e = events(&sync[row]);
+        let mut e = events(&syncs.of(row));
         let first = view.part.records[stream];
         let mut out = Out { encoded: &mut encoded, stream, index: index as usize, first, hlo: from[row].hlo };
         if let Some((_, set)) = loads.next_if(|(p, _)| *p as usize == position) {

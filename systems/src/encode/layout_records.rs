@@ -29,19 +29,15 @@ pub struct RecordLayout {
 }
 
 /// Whether a copy needs an extension record.
-pub(super) fn has_extension(
-    rows: core::ops::Range<usize>,
-    dynamics: &[ApDynamic],
-    payloads: &Payloads,
-) -> bool {
-    rows.filter_map(|k| payloads.dynamic(dynamics.get(k)?.payload))
+pub(super) fn has_extension(rows: core::ops::Range<usize>, aps: &[ApHead], payloads: &Payloads) -> bool {
+    rows.filter_map(|k| payloads.dynamic(aps.get(k)?.dynamic.payload))
         .any(|d| matches!(d.kind, OffsetKind::Vector(_)))
 }
 
 /// The system.
 pub fn layout_records(
     insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstFrom)>,
-    aps: Query<&ApDynamic>,
+    aps: Query<&ApHead>,
     payloads: Res<Payloads>,
     order: Res<Order>,
     module: Res<HloModule>,
@@ -50,7 +46,7 @@ pub fn layout_records(
     mut result: ResMut<RecordLayout>,
 ) {
     let (heads, operands, args, from) = columns!(insts);
-    let dynamics = columns!(aps);
+    let ap_heads = columns!(aps);
     let mut out = RecordLayout {
         index: vec![u32::MAX; heads.len()],
         target: vec![u32::MAX; heads.len()],
@@ -92,7 +88,7 @@ pub fn layout_records(
         let mut weight = 1;
         match h.op {
             Opcode::Matmult | Opcode::Gather => weight = 2,
-            Opcode::DmaCopy if has_extension(operands[row].range(), dynamics, &payloads) => weight = 2,
+            Opcode::DmaCopy if has_extension(operands[row].range(), ap_heads, &payloads) => weight = 2,
             Opcode::LoadActFuncSet => resident = Some(args[row].op0),
             Opcode::Activation => {
                 let func = ActFunc::from_code(args[row].op0);

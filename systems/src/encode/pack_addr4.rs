@@ -1,4 +1,4 @@
-//! In: placed locations, coloured registers. Out: `ApWord` of every access pattern, in one sweep over the table: SBUF
+//! In: placed locations, coloured registers. Out: the word in [`ApWords`] of every access pattern, in one sweep over the table: SBUF
 //! `partition << 18 | byte`, PSUM `1 << 25 | partition << 15 | bank << 11 | byte`, register patterns
 //! `0x80000000 | colour`, DRAM 0. A pattern without an address gets [`UNADDRESSED`], which no word can be; encoding
 //! reports it if the instruction is in the program. Facts: `spec/isa.md 1.1..1.3`.
@@ -19,9 +19,9 @@ pub const UNADDRESSED: u32 = u32::MAX;
 
 /// The word of one pattern.
 #[inline]
-fn word(head: &ApHead, dynamic: &ApDynamic, locs: &[LocHead], places: &[LocPlace], regs: &[RegHead]) -> u32 {
+fn word(head: &ApHead, locs: &[LocHead], places: &[LocPlace], regs: &[RegHead]) -> u32 {
     if head.kind == ApKind::Register {
-        return match regs.get(dynamic.address.index()) {
+        return match regs.get(head.dynamic.address.index()) {
             Some(r) if r.colour < 64 => addr4_register(u32::from(r.colour)),
             _ => UNADDRESSED,
         };
@@ -55,23 +55,22 @@ fn word(head: &ApHead, dynamic: &ApDynamic, locs: &[LocHead], places: &[LocPlace
 
 /// The system.
 pub fn pack_addr4(
-    mut aps: Query<(&ApHead, &ApDynamic, &mut ApWord)>,
+    aps: Query<&ApHead>,
     locs: Query<(&LocHead, &LocPlace)>,
     regs: Query<&RegHead>,
     options: Res<CompileOptions>,
+    mut words: ResMut<ApWords>,
 ) {
     let batch = batch_rows(&options);
     let (loc, place) = columns!(locs);
     let regs = columns!(regs);
-    let Ok(tables) = aps.contiguous_iter_mut() else { return };
-    for (heads, dynamics, mut words) in tables {
-        sweep(words.bypass_change_detection(), batch, |first, out| {
-            let rows = heads.iter().zip(dynamics).skip(first);
-            for ((head, dynamic), out) in rows.zip(out) {
-                out.0 = word(head, dynamic, loc, place, regs);
-            }
-        });
-    }
+    let heads: &[ApHead] = columns!(aps);
+    words.0 = vec![0; heads.len()];
+    sweep(&mut words.0, batch, |first, out| {
+        for (head, out) in heads.iter().skip(first).zip(out) {
+            *out = word(head, loc, place, regs);
+        }
+    });
 }
 
 #[cfg(test)]
@@ -106,12 +105,9 @@ mod tests {
                 kind: ApKind::Physical,
                 output: 0,
                 flags: 0,
+                dynamic: ApDynamic::default(),
             };
-            assert_eq!(
-                word(&head, &ApDynamic::default(), &[loc], &[place], &[]),
-                expected,
-                "{space:?} {offset:#x}"
-            );
+            assert_eq!(word(&head, &[loc], &[place], &[]), expected, "{space:?} {offset:#x}");
         }
         let mut reg = RegRow::new(EngineId::Dve, RegRole::ApAddr, HloId::NONE).head;
         let head = ApHead {
@@ -122,10 +118,10 @@ mod tests {
             kind: ApKind::Register,
             output: 0,
             flags: 0,
+            dynamic: ApDynamic { address: RegId(0), ..Default::default() },
         };
-        let dynamic = ApDynamic { address: RegId(0), ..Default::default() };
-        assert_eq!(word(&head, &dynamic, &[], &[], &[reg]), UNADDRESSED);
+        assert_eq!(word(&head, &[], &[], &[reg]), UNADDRESSED);
         reg.colour = 17;
-        assert_eq!(word(&head, &dynamic, &[], &[], &[reg]), 0x8000_0011);
+        assert_eq!(word(&head, &[], &[], &[reg]), 0x8000_0011);
     }
 }

@@ -95,7 +95,7 @@ impl Bench {
         for (id, output, reg) in &self.dynamic {
             let row = self.s.insts[id.index()].operands;
             let ap = if *output { row.output(0) } else { row.input(0) };
-            self.s.aps[ap.index()].dynamic.address = *reg;
+            self.s.aps[ap.index()].head.dynamic.address = *reg;
         }
         let n = self.order.len() as u32;
         self.s.flush(&mut self.c.world);

@@ -48,7 +48,7 @@ fn opcodes(op: Opcode) -> &'static [u8] {
 
 /// The system.
 pub fn verify_encode(
-    insts: Query<(&InstHead, &InstOperands, &InstFrom, &InstDma)>,
+    insts: Query<(&InstHead, &InstOperands, &InstFrom)>,
     aps: Query<(&ApHead, &ApPattern)>,
     order: Res<Order>,
     layout: Res<RecordLayout>,
@@ -103,7 +103,7 @@ pub fn verify_encode(
             fault(format!("address word {word:#010x} is not at its place in record {}", site.record));
         }
     }
-    let (heads, operands, from, _) = columns!(insts);
+    let (heads, operands, from) = columns!(insts);
     let (ap, patterns) = columns!(aps);
     for &id in &order.0 {
         let row = id.index();

@@ -104,7 +104,8 @@ impl Tables<'_> {
 
 /// The system.
 pub fn measure_traffic(
-    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstDma)>,
+    insts: Query<(&InstHead, &InstOperands, &InstArgs)>,
+    dmas: Res<InstDmas>,
     aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     blocks: Query<&BlockHead>,
@@ -117,7 +118,7 @@ pub fn measure_traffic(
 ) {
     let model = options.estimate.unwrap_or_default().model;
     let rates = Rates::new(model, &options.target.costs());
-    let (heads, operands, args, dmas) = columns!(insts);
+    let (heads, operands, args) = columns!(insts);
     let (ap_heads, patterns) = columns!(aps);
     let loc_heads: &[LocHead] = columns!(locs);
     let (src, dst) = columns!(descs);
@@ -146,7 +147,7 @@ pub fn measure_traffic(
             continue;
         }
         let t = match head.op {
-            Opcode::DmaTrigger => tables.prepared(dmas[row], rates),
+            Opcode::DmaTrigger => tables.prepared(dmas.of(row), rates),
             _ => tables.generated(o, rates),
         };
         out.transfers.push(t);
@@ -156,7 +157,7 @@ pub fn measure_traffic(
             DgeType::None | DgeType::Unassigned => 0,
         };
         out.routes[route].add(&t, nest.weight);
-        if let Some(queue) = out.queues.get_mut(dmas[row].queue.index()) {
+        if let Some(queue) = out.queues.get_mut(dmas.of(row).queue.index()) {
             queue.add(&t, nest.weight);
         }
         if o.outputs > 0

@@ -36,6 +36,13 @@ impl Bench {
         id
     }
 
+    /// What an instruction waits for and updates.
+    fn sync(&mut self, id: InstId, sync: InstSync) {
+        let syncs = &mut self.c.world.resource_mut::<InstSyncs>().0;
+        syncs.resize(id.index() + 1, InstSync::default());
+        syncs[id.index()] = sync;
+    }
+
     fn op(&mut self, op: Opcode, engine: EngineId, outputs: &[Operand], inputs: &[Operand]) -> InstId {
         self.inst(InstRow::new(op, engine, HloId::NONE), outputs, inputs)
     }
@@ -63,9 +70,9 @@ impl Bench {
         let head = DescHead { block, hlo: HloId::NONE, src_tag: 0, dst_tag: 0, sem: 8, sem_inc: 1 };
         let first = self.s.desc(DescRow { head, src: DescSrc(side(0)), dst: DescDst(side(u32::MAX)) });
         let mut trigger = InstRow::new(Opcode::DmaTrigger, EngineId::Sp, HloId::NONE);
-        trigger.dma = InstDma { queue, block };
         trigger.head.dge = DgeType::None;
         let id = self.inst(trigger, &[tile], &[dram]);
+        self.c.world.resource_mut::<InstDmas>().put(id, InstDma { queue, block });
         self.s.block(BlockHead { queue, first, count: 1, trigger: id, family: DmaFamily::Copy });
         id
     }
@@ -184,14 +191,12 @@ fn pair(target: Target, chained: bool) -> Estimate {
     let mut b = Bench::new(target);
     let x = b.tile(Space::Sbuf, DType::F32, 480);
     let one = std::slice::from_ref(&x);
-    let mut first = InstRow::new(Opcode::Activation, EngineId::Activation, HloId::NONE);
-    let mut second = InstRow::new(Opcode::TensorCopy, EngineId::Dve, HloId::NONE);
+    let first = b.op(Opcode::Activation, EngineId::Activation, one, one);
+    let second = b.op(Opcode::TensorCopy, EngineId::Dve, one, one);
     if chained {
-        (first.sync.update_mode, first.sync.update_sem) = (INCREMENT, 4);
-        (second.sync.wait_mode, second.sync.wait_sem, second.sync.value) = (WAIT_GE, 4, 1);
+        b.sync(first, InstSync { update_mode: INCREMENT, update_sem: 4, ..Default::default() });
+        b.sync(second, InstSync { wait_mode: WAIT_GE, wait_sem: 4, value: 1, ..Default::default() });
     }
-    b.inst(first, one, one);
-    b.inst(second, one, one);
     b.run()
 }
 
@@ -215,9 +220,9 @@ fn a_queue_completes_what_waits_for_it() {
     let mut b = Bench::new(Target::Trn2);
     b.load(16, 4096);
     let x = b.tile(Space::Sbuf, DType::F32, 96);
-    let mut row = InstRow::new(Opcode::TensorCopy, EngineId::Dve, HloId::NONE);
-    (row.sync.wait_mode, row.sync.wait_sem, row.sync.value) = (WAIT_GE, 8, 1);
-    b.inst(row, std::slice::from_ref(&x), std::slice::from_ref(&x));
+    let one = std::slice::from_ref(&x);
+    let copy = b.op(Opcode::TensorCopy, EngineId::Dve, one, one);
+    b.sync(copy, InstSync { wait_mode: WAIT_GE, wait_sem: 8, value: 1, ..Default::default() });
     let e = b.run();
     near(e.total_ns, 64.0 / 1.2 + 1300.0 + (4096.0 + 280.0) / 23.0 + (96.0 + 100.0) / 0.96);
 }
@@ -233,8 +238,9 @@ fn generated(dge: DgeType, engine: EngineId) -> Estimate {
     let tile = b.tile(Space::Sbuf, DType::U8, 4096);
     let tile = operand(tile.loc, DType::U8, &[(4096, 16), (1, 4096)]);
     let mut row = InstRow::new(Opcode::DmaCopy, engine, HloId::NONE);
-    (row.head.dge, row.dma.queue) = (dge, queue);
-    b.inst(row, &[dram], &[tile]);
+    row.head.dge = dge;
+    let copy = b.inst(row, &[dram], &[tile]);
+    b.c.world.resource_mut::<InstDmas>().put(copy, InstDma { queue, ..Default::default() });
     b.run()
 }
 

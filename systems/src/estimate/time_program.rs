@@ -26,7 +26,9 @@ pub struct Times(pub Clocks);
 
 /// The system.
 pub fn time_program(
-    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstFrom, &InstDma, &InstSync)>,
+    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstFrom)>,
+    dmas: Res<InstDmas>,
+    syncs: Res<InstSyncs>,
     aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     blocks: Query<&BlockHead>,
@@ -42,7 +44,7 @@ pub fn time_program(
     let model = options.estimate.unwrap_or_default().model;
     let costs = options.target.costs();
     let rates = Rates::new(model, &costs);
-    let (heads, operands, args, froms, dmas, syncs) = columns!(insts);
+    let (heads, operands, args, froms) = columns!(insts);
     let (ap_heads, patterns) = columns!(aps);
     let patterns = Patterns { heads: ap_heads, patterns, locs: columns!(locs) };
     let block_heads: &[BlockHead] = columns!(blocks);
@@ -57,7 +59,7 @@ pub fn time_program(
     for (position, &id) in order.0.iter().enumerate() {
         let row = id.index();
         let Some(head) = heads.get(row) else { continue };
-        let (args, hlo, sync) = (&args[row], froms[row].hlo, syncs[row]);
+        let (args, hlo, sync) = (&args[row], froms[row].hlo, syncs.of(row));
         if head.op.is_structure() {
             let label = nest.pass(head, args);
             clocks.label(label, nest.weight);
@@ -79,12 +81,12 @@ pub fn time_program(
                 DgeType::None | DgeType::Unassigned => (costs.issue_cycles / costs.clock[stream], 0.0),
             };
             clocks.run(stream, busy, 0.0, hlo);
-            let queue = dmas[row].queue.index();
+            let queue = dmas.of(row).queue.index();
             let delay = generation + rates.start;
             let start = Start { queue, delay, duration: t.duration, occupancy: t.occupancy };
             let end = clocks.transfer(stream, start, hlo);
             if head.op == Opcode::DmaTrigger {
-                let block = block_heads.get(dmas[row].block.index()).filter(|b| b.count > 0);
+                let block = block_heads.get(dmas.of(row).block.index()).filter(|b| b.count > 0);
                 let last = block.and_then(|b| desc_heads.get(b.first.index() + b.count as usize - 1));
                 if let Some(d) = last.filter(|d| d.sem_inc > 0) {
                     clocks.increment(d.sem, end);

@@ -26,12 +26,12 @@ pub fn verify_nests(
     signature: Option<Res<Signature>>,
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>,
-    aps: Query<(&ApHead, &ApDynamic)>,
+    aps: Query<&ApHead>,
     axes: Query<(&AxisHead, &AxisRegs)>,
     locs: Query<(&LocHead, &LocFrom)>,
 ) {
     let (heads, operands, args, regs, from) = crate::columns!(insts);
-    let (ap_heads, dynamics) = crate::columns!(aps);
+    let ap_heads = crate::columns!(aps);
     let (axis_heads, axis_regs) = crate::columns!(axes);
     let (loc_heads, loc_from) = crate::columns!(locs);
     let mut open: Vec<AxisId> = Vec::new();
@@ -93,7 +93,7 @@ pub fn verify_nests(
             _ => None,
         };
         for ap in operands[k].range() {
-            let stranger = match payloads.0.get(dynamics[ap].payload) {
+            let stranger = match payloads.0.get(ap_heads[ap].dynamic.payload) {
                 Some(Payload::Dynamic(info)) => info.terms.iter().find_map(|t| outside(t.expr)),
                 Some(Payload::Symbolic(s)) => [s.tile, s.block].into_iter().find_map(|e| {
                     exprs.as_affine(e).and_then(|(terms, _)| terms.iter().find_map(|t| outside(t.0)))

@@ -16,27 +16,29 @@ pub fn assign_dram(
     parts: Res<Parts>,
     mut reuse: ResMut<Reuse>,
     insts: Query<&InstHead>,
-    aps: Query<(&ApHead, &ApDynamic)>,
-    mut locs: Query<(&LocHead, &LocLive, &mut LocPlace)>,
+    aps: Query<&ApHead>,
+    lives: Res<LocLives>,
+    mut locs: Query<(&LocHead, &mut LocPlace)>,
 ) {
     let heads: &[InstHead] = columns!(insts);
-    let (ap_heads, dynamics): (&[ApHead], &[ApDynamic]) = columns!(aps);
+    let ap_heads: &[ApHead] = columns!(aps);
     let Ok(mut tables) = locs.contiguous_iter_mut() else {
         return;
     };
-    let Some((loc_heads, lives, mut places)) = tables.next() else {
+    let Some((loc_heads, mut places)) = tables.next() else {
         return;
     };
     let mut indexed = vec![false; loc_heads.len()];
-    for (a, d) in ap_heads.iter().zip(dynamics) {
+    for a in ap_heads {
         if heads.get(a.inst.index()).is_some_and(|h| h.live())
-            && payloads.dynamic(d.payload).is_some()
+            && payloads.dynamic(a.dynamic.payload).is_some()
             && let Some(mark) = indexed.get_mut(a.loc.index())
         {
             *mark = true;
         }
     }
-    let names = if options.share_dram { classes(loc_heads, lives, &parts, &mut reuse) } else { Vec::new() };
+    let names =
+        if options.share_dram { classes(loc_heads, &lives.0, &parts, &mut reuse) } else { Vec::new() };
     let (mut var, mut entry) = (0, 0);
     let mut borders = parts.0.iter().skip(1).map(|p| p.loc as usize).peekable();
     let places = places.bypass_change_detection();

@@ -52,15 +52,16 @@ pub fn color_psum(
     diagnostics: Res<Diagnostics>,
     parts: Res<Parts>,
     mut reuse: ResMut<Reuse>,
-    mut locs: Query<(&LocHead, &LocLive, &LocFrom, &mut LocPlace)>,
+    lives: Res<LocLives>,
+    mut locs: Query<(&LocHead, &LocFrom, &mut LocPlace)>,
 ) {
     let Ok(mut tables) = locs.contiguous_iter_mut() else {
         return;
     };
-    let Some((heads, lives, froms, mut places)) = tables.next() else {
+    let Some((heads, froms, mut places)) = tables.next() else {
         return;
     };
-    let mut tiles = tiles_of(Space::Psum, heads, lives);
+    let mut tiles = tiles_of(Space::Psum, heads, &lives.0);
     let places = places.bypass_change_detection();
     for tiles in by_module(&mut tiles, &parts) {
         let tiles: &[Tile] = tiles;

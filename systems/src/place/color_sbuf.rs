@@ -227,16 +227,17 @@ pub fn color_sbuf(
     spilled: Option<Res<Spilled>>,
     parts: Res<Parts>,
     mut reuse: ResMut<Reuse>,
-    mut locs: Query<(&LocHead, &LocLive, &LocFrom, &mut LocPlace)>,
+    lives: Res<LocLives>,
+    mut locs: Query<(&LocHead, &LocFrom, &mut LocPlace)>,
 ) {
     let Ok(mut tables) = locs.contiguous_iter_mut() else {
         return;
     };
-    let Some((heads, lives, froms, mut places)) = tables.next() else {
+    let Some((heads, froms, mut places)) = tables.next() else {
         return;
     };
     let (low, high) = usable_range(&options);
-    let mut tiles = tiles_of(Space::Sbuf, heads, lives);
+    let mut tiles = tiles_of(Space::Sbuf, heads, &lives.0);
     if let Some(t) = tiles.iter().find(|t| heads[t.loc.index()].partitions > PARTITIONS) {
         let d = Diagnostic::error(&RES_SBUF, "a tile has more partitions than SBUF")
             .on(hlo_name(&module, froms[t.loc.index()].hlo))
@@ -299,8 +300,10 @@ mod tests {
             let found = c.world.resource::<Diagnostics>().take();
             assert!(found.is_empty(), "{n} {seed}: {:?}", &found[..found.len().min(3)]);
             let reuse = c.world.resource::<Reuse>().clone();
-            let mut q = c.world.query::<(&LocHead, &LocLive)>();
-            let rows: Vec<(LocHead, LocLive)> = q.iter(&c.world).map(|(h, l)| (*h, *l)).collect();
+            let mut q = c.world.query::<&LocHead>();
+            let lives = &c.world.resource::<LocLives>().0;
+            let rows: Vec<(LocHead, LocLive)> =
+                q.iter(&c.world).copied().zip(lives.iter().copied()).collect();
             let mut taken_over = 0;
             for (row, (h, l)) in rows.iter().enumerate() {
                 for p in reuse.of(LocId::new(row)) {

@@ -37,7 +37,9 @@ struct Class {
 /// The location that names the variable, by location; a location that shares nothing names its own. Empty when none
 /// may share.
 pub fn classes(heads: &[LocHead], lives: &[LocLive], parts: &Parts, reuse: &mut Reuse) -> Vec<LocId> {
-    let rows = by_position(heads.len(), |r| may_share(&heads[r], &lives[r]).then_some(lives[r].first));
+    let rows = by_position(heads.len().min(lives.len()), |r| {
+        may_share(&heads[r], &lives[r]).then_some(lives[r].first)
+    });
     if rows.is_empty() {
         return Vec::new();
     }

@@ -18,17 +18,13 @@ pub fn loc_liveness(
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands)>,
-    aps: Query<(&ApHead, &ApDynamic)>,
-    mut locs: Query<(&LocHead, &mut LocLive)>,
+    aps: Query<&ApHead>,
+    locs: Query<&LocHead>,
+    mut lives: ResMut<LocLives>,
 ) {
     let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
-    let (ap_heads, ap_dynamics): (&[ApHead], &[ApDynamic]) = columns!(aps);
-    let Ok(mut tables) = locs.contiguous_iter_mut() else {
-        return;
-    };
-    let Some((loc_heads, mut lives)) = tables.next() else {
-        return;
-    };
+    let ap_heads: &[ApHead] = columns!(aps);
+    let loc_heads: &[LocHead] = columns!(locs);
     let mut hulls = LoopHulls::new(loc_heads.len());
     let mut balanced = true;
     for (position, id) in order.0.iter().enumerate() {
@@ -46,7 +42,7 @@ pub fn loc_liveness(
         }
         for row in rows.take(outputs) {
             let a = ap_heads[row];
-            let fixed = a.kind == ApKind::Physical && ap_dynamics[row].payload.is_null();
+            let fixed = a.kind == ApKind::Physical && a.dynamic.payload.is_null();
             hulls.access(a.loc.index(), position, fixed && head.op != Opcode::CopyPredicated);
         }
     }
@@ -55,14 +51,15 @@ pub fn loc_liveness(
         return;
     }
     let whole = LocLive { first: 0, last: (order.0.len() as u32).saturating_sub(1) };
-    for (row, (live, head)) in lives.bypass_change_detection().iter_mut().zip(loc_heads).enumerate() {
+    let live = |(row, head): (usize, &LocHead)| {
         let network = head.space == Space::Dram && head.kind != VarKind::Internal;
-        *live = match hulls.interval(row) {
+        match hulls.interval(row) {
             _ if network || head.flags & LocHead::SCRATCH != 0 => whole,
             Some((first, last)) => LocLive { first, last },
-            None => LocLive { first: u32::MAX, last: 0 },
-        };
-    }
+            None => LocLive::NEVER,
+        }
+    };
+    lives.0 = loc_heads.iter().enumerate().map(live).collect();
 }
 
 #[cfg(test)]
@@ -106,7 +103,7 @@ mod tests {
         schedule.add_systems(loc_liveness);
         schedule.run(&mut c.world);
         assert!(!c.world.resource::<Diagnostics>().has_errors());
-        c.world.query::<&LocLive>().iter(&c.world).map(|l| (l.first, l.last)).collect()
+        c.world.resource::<LocLives>().0.iter().map(|l| (l.first, l.last)).collect()
     }
 
     #[test]

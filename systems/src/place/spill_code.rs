@@ -25,7 +25,6 @@ pub struct Tables<'a> {
     pub operands: &'a [InstOperands],
     pub aps: &'a [ApHead],
     pub patterns: &'a [ApPattern],
-    pub dynamics: &'a [ApDynamic],
     pub locs: &'a [LocHead],
     pub froms: &'a [LocFrom],
 }
@@ -206,7 +205,6 @@ mod tests {
         let operands: Vec<InstOperands> = s.insts.iter().map(|i| i.operands).collect();
         let aps: Vec<ApHead> = s.aps.iter().map(|a| a.head).collect();
         let patterns: Vec<ApPattern> = s.aps.iter().map(|a| a.pattern.clone()).collect();
-        let dynamics: Vec<ApDynamic> = s.aps.iter().map(|a| a.dynamic).collect();
         let locs: Vec<LocHead> = s.locs.iter().map(|l| l.head).collect();
         let froms: Vec<LocFrom> = s.locs.iter().map(|l| l.from).collect();
         let t = Tables {
@@ -215,7 +213,6 @@ mod tests {
             operands: &operands,
             aps: &aps,
             patterns: &patterns,
-            dynamics: &dynamics,
             locs: &locs,
             froms: &froms,
         };

@@ -54,9 +54,9 @@ const MAX_ROUNDS: u32 = 24;
 /// The pass.
 pub fn spill_sbuf(
     world: &mut World,
-    locs: &mut QueryState<(&LocHead, &LocLive)>,
+    locs: &mut QueryState<&LocHead>,
     insts: &mut QueryState<(&InstHead, &InstOperands)>,
-    aps: &mut QueryState<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: &mut QueryState<(&ApHead, &ApPattern)>,
     froms: &mut QueryState<&LocFrom>,
     ap_heads: &mut QueryState<&mut ApHead>,
 ) {
@@ -64,7 +64,7 @@ pub fn spill_sbuf(
     let capacity = high.saturating_sub(low);
     let (mut budget, mut originals) = (capacity, usize::MAX);
     for _ in 0..MAX_ROUNDS {
-        let (heads, lives) = columns!(locs, world);
+        let (heads, lives): (&[LocHead], _) = (columns!(locs, world), &world.resource::<LocLives>().0);
         let most = peak(heads, lives, world.resource::<Order>().0.len());
         if most <= u64::from(capacity) / 2 {
             return;
@@ -85,14 +85,13 @@ pub fn spill_sbuf(
             return;
         }
         let (inst_heads, operands) = columns!(insts, world);
-        let (aps, patterns, dynamics) = columns!(aps, world);
+        let (aps, patterns) = columns!(aps, world);
         let t = Tables {
             order: &world.resource::<Order>().0,
             heads: inst_heads,
             operands,
             aps,
             patterns,
-            dynamics,
             locs: heads,
             froms: columns!(froms, world),
         };
@@ -205,7 +204,7 @@ fn facts(t: &Tables<'_>, originals: usize, payloads: &Payloads) -> Vec<Option<u6
             let loc = a.loc.index();
             let Some(Some(c)) = cost.get_mut(loc) else { continue };
             let plain = a.kind == ApKind::Physical
-                && t.dynamics[row].payload.is_null()
+                && t.aps[row].dynamic.payload.is_null()
                 && head.engine != EngineId::All
                 && t.locs[loc].part_bytes().is_multiple_of(u64::from(a.dtype.bytes().max(1)));
             let output = row - o.range().start < o.outputs as usize;

@@ -32,7 +32,8 @@ pub fn verify_place(
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands)>,
     aps: Query<(&ApHead, &ApPattern)>,
-    locs: Query<(&LocHead, &LocPlace, &LocLive)>,
+    locs: Query<(&LocHead, &LocPlace)>,
+    lives: Res<LocLives>,
     reuse: Res<Reuse>,
 ) {
     if diagnostics.has_errors() {
@@ -40,7 +41,8 @@ pub fn verify_place(
     }
     let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
     let (ap_heads, patterns): (&[ApHead], &[ApPattern]) = columns!(aps);
-    let (loc_heads, places, lives): (&[LocHead], &[LocPlace], &[LocLive]) = columns!(locs);
+    let (loc_heads, places): (&[LocHead], &[LocPlace]) = columns!(locs);
+    let lives = lives.0.as_slice();
     let fault = |loc: usize, what: String| {
         let m = format!("placement of location {loc} is wrong: {what}");
         diagnostics.push(Diagnostic::error(&INTERNAL, m).ordered(loc as u32));
@@ -251,6 +253,7 @@ mod tests {
                 kind: ApKind::Physical,
                 output: 0,
                 flags: 0,
+                dynamic: ApDynamic::default(),
             };
             lane_fault(&head, &ApPattern::of([(16, lanes), (1, 4)]), &loc).is_some()
         };

@@ -79,14 +79,14 @@ pub fn verify_spill(
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands, &InstArgs)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     axes: Query<&AxisBounds>,
 ) {
     let Some(spilled) = spilled.filter(|_| !diagnostics.has_errors()) else { return };
     let (heads, operands, args): (&[InstHead], &[InstOperands], &[InstArgs]) = columns!(insts);
     let bounds: &[AxisBounds] = columns!(axes);
-    let (ap_heads, patterns, dynamics): (&[ApHead], &[ApPattern], &[ApDynamic]) = columns!(aps);
+    let (ap_heads, patterns): (&[ApHead], &[ApPattern]) = columns!(aps);
     let loc_heads: &[LocHead] = columns!(locs);
     let fault = |loc: usize, what: String| {
         let m = format!("spilling to location {loc} is wrong: {what}");
@@ -129,7 +129,7 @@ pub fn verify_spill(
             }
             let plain = heads[id.index()].op == Opcode::DmaCopy
                 && a.kind == ApKind::Physical
-                && dynamics[row].payload.is_null();
+                && ap_heads[row].dynamic.payload.is_null();
             if !plain {
                 fault(loc, format!("instruction {} is no copy with a fixed address", id.0));
             }

@@ -55,7 +55,7 @@ pub fn coalesce_moves(
     mut order: ResMut<Order>,
     regs: Query<&RegHead>,
     mut insts: Query<(&mut InstHead, &InstOperands, &mut InstArgs, &mut InstRegs)>,
-    mut aps: Query<&mut ApDynamic>,
+    mut aps: Query<&mut ApHead>,
 ) {
     let reg_heads: &[RegHead] = columns!(regs);
     let Ok(mut tables) = insts.contiguous_iter_mut() else {
@@ -66,10 +66,10 @@ pub fn coalesce_moves(
     };
     let (heads, args) = (heads.bypass_change_detection(), args.bypass_change_detection());
     let inst_regs = inst_regs.bypass_change_detection();
-    let mut empty: [ApDynamic; 0] = [];
+    let mut empty: [ApHead; 0] = [];
     let mut ap_tables = aps.contiguous_iter_mut();
     let mut ap_column = ap_tables.as_mut().ok().and_then(Iterator::next);
-    let dynamics: &mut [ApDynamic] = match &mut ap_column {
+    let ap_heads: &mut [ApHead] = match &mut ap_column {
         Some(column) => column.bypass_change_detection(),
         None => &mut empty,
     };
@@ -78,7 +78,7 @@ pub fn coalesce_moves(
         let (at, k) = (at as u32 + 1, id.index());
         let r = inst_regs[k];
         for ap in operands[k].range() {
-            touch(&mut facts, dynamics[ap].address, at);
+            touch(&mut facts, ap_heads[ap].dynamic.address, at);
         }
         touch(&mut facts, r.src0, at);
         touch(&mut facts, r.src1, at);
@@ -105,7 +105,7 @@ pub fn coalesce_moves(
             d.constants = [[None; REMEMBERED]; 8];
         }
         for ap in operands[k].range() {
-            d.see(dynamics[ap].address, at);
+            d.see(ap_heads[ap].dynamic.address, at);
         }
         let r = inst_regs[k];
         let (src0, src1) = (d.now(r.src0), d.now(r.src1));
@@ -142,7 +142,7 @@ pub fn coalesce_moves(
         let r = &mut inst_regs[k];
         (r.src0, r.src1, r.dst) = (d.now(r.src0), d.now(r.src1), d.now(r.dst));
         for ap in operands[k].range() {
-            let address = &mut dynamics[ap].address;
+            let address = &mut ap_heads[ap].dynamic.address;
             *address = d.now(*address);
         }
         heads[k].live()

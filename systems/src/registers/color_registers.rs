@@ -83,13 +83,15 @@ pub fn living(lives: &[RegLive], at: impl Fn(&RegLive) -> u32) -> Vec<u32> {
 fn assign_ids(
     order: Res<Order>,
     insts: Query<(&InstHead, &InstRegs)>,
-    mut regs: Query<(&mut RegHead, &RegLive)>,
+    lives: Res<RegLives>,
+    mut regs: Query<&mut RegHead>,
 ) -> Option<RegId> {
     let (heads, inst_regs): (&[InstHead], &[InstRegs]) = columns!(insts);
     let Ok(mut tables) = regs.contiguous_iter_mut() else {
         return None;
     };
-    let (mut rows, lives) = tables.next()?;
+    let mut rows = tables.next()?;
+    let lives = lives.0.as_slice();
     let rows = rows.bypass_change_detection();
     let starts = living(lives, |l| l.first);
     let ends = living(lives, |l| l.last);
@@ -156,8 +158,9 @@ fn assign_ids(
 
 /// Refuses the program: what is alive where register `r` begins.
 fn report(world: &mut World, r: RegId) {
-    let mut regs = world.query::<(&RegHead, &RegLive, &RegFrom)>();
-    let (rows, lives, froms) = columns!(regs, world);
+    let mut regs = world.query::<(&RegHead, &RegFrom)>();
+    let (rows, froms) = columns!(regs, world);
+    let lives = &world.resource::<RegLives>().0;
     let (module, diagnostics) = (world.resource::<HloModule>(), world.resource::<Diagnostics>());
     let (row, me, at) = (r.index(), rows[r.index()], lives[r.index()].first);
     let alive: Vec<usize> = (0..rows.len())

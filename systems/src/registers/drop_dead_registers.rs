@@ -19,11 +19,11 @@ fn is_pure(op: Opcode) -> bool {
 pub fn drop_dead_registers(
     mut order: ResMut<Order>,
     regs: Query<&RegHead>,
-    aps: Query<&ApDynamic>,
+    aps: Query<&ApHead>,
     mut insts: Query<(&mut InstHead, &InstOperands, &InstRegs)>,
 ) {
     const NONE: u32 = u32::MAX;
-    let (reg_heads, dynamics): (&[RegHead], &[ApDynamic]) = (columns!(regs), columns!(aps));
+    let (reg_heads, ap_heads): (&[RegHead], &[ApHead]) = (columns!(regs), columns!(aps));
     let Ok(mut tables) = insts.contiguous_iter_mut() else {
         return;
     };
@@ -53,8 +53,8 @@ pub fn drop_dead_registers(
         }
         need(r.src0, &mut work);
         need(r.src1, &mut work);
-        for d in &dynamics[operands[row].range()] {
-            need(d.address, &mut work);
+        for a in &ap_heads[operands[row].range()] {
+            need(a.dynamic.address, &mut work);
         }
     }
     while let Some(r) = work.pop() {
@@ -63,8 +63,8 @@ pub fn drop_dead_registers(
             let (row, sources) = (at as usize, inst_regs[at as usize]);
             need(sources.src0, &mut work);
             need(sources.src1, &mut work);
-            for d in &dynamics[operands[row].range()] {
-                need(d.address, &mut work);
+            for a in &ap_heads[operands[row].range()] {
+                need(a.dynamic.address, &mut work);
             }
             at = earlier[row];
         }

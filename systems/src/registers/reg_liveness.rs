@@ -14,19 +14,14 @@ use murre_components::bir::*;
 pub fn reg_liveness(
     order: Res<Order>,
     insts: Query<(&InstHead, &InstOperands, &InstRegs)>,
-    aps: Query<&ApDynamic>,
-    mut regs: Query<&mut RegLive>,
+    aps: Query<&ApHead>,
+    regs: Query<&RegHead>,
+    mut lives: ResMut<RegLives>,
 ) {
     let (heads, operands, inst_regs): (&[InstHead], &[InstOperands], &[InstRegs]) = columns!(insts);
-    let dynamics: &[ApDynamic] = columns!(aps);
-    let Ok(mut tables) = regs.contiguous_iter_mut() else {
-        return;
-    };
-    let Some(mut lives) = tables.next() else {
-        return;
-    };
-    let lives = lives.bypass_change_detection();
-    let mut hulls = LoopHulls::new(lives.len());
+    let ap_heads: &[ApHead] = columns!(aps);
+    let regs: &[RegHead] = columns!(regs);
+    let mut hulls = LoopHulls::new(regs.len());
     for (position, id) in order.0.iter().enumerate() {
         let (position, row) = (position as u32, id.index());
         match heads[row].op {
@@ -35,7 +30,7 @@ pub fn reg_liveness(
             _ => {}
         }
         let r = inst_regs[row];
-        for d in &dynamics[operands[row].range()] {
+        for ApHead { dynamic: d, .. } in &ap_heads[operands[row].range()] {
             if d.address.is_some() {
                 hulls.access(d.address.index(), position, false);
             }
@@ -49,10 +44,6 @@ pub fn reg_liveness(
             hulls.access(r.dst.index(), position, true);
         }
     }
-    for (row, live) in lives.iter_mut().enumerate() {
-        *live = match hulls.interval(row) {
-            Some((first, last)) => RegLive { first, last },
-            None => RegLive { first: u32::MAX, last: 0 },
-        };
-    }
+    let live = |row| hulls.interval(row).map_or(RegLive::NEVER, |(first, last)| RegLive { first, last });
+    lives.0 = (0..regs.len()).map(live).collect();
 }

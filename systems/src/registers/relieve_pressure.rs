@@ -29,8 +29,8 @@ const DEEPEST: u32 = 9;
 /// Rewrites the program. Whether anything has changed; live ranges and colours are then to be made anew.
 pub fn relieve_pressure(world: &mut World, limit: u32) -> bool {
     let mut insts = world.query::<(&InstHead, &InstOperands, &InstArgs, &InstRegs, &InstFrom)>();
-    let mut aps = world.query::<(&ApHead, &ApPattern, &ApDynamic)>();
-    let mut regs = world.query::<(&RegHead, &RegLive, &RegFrom, &RegBounds)>();
+    let mut aps = world.query::<(&ApHead, &ApPattern)>();
+    let mut regs = world.query::<(&RegHead, &RegFrom, &RegBounds)>();
     let mut locs = world.query::<&LocHead>();
     let mut staging = Staging::new(world);
     let done = {
@@ -39,6 +39,7 @@ pub fn relieve_pressure(world: &mut World, limit: u32) -> bool {
             columns!(insts, world),
             columns!(aps, world),
             columns!(regs, world),
+            &world.resource::<RegLives>().0,
             columns!(locs, world),
         );
         let victims = choose_victims(&values, limit);
@@ -50,7 +51,7 @@ pub fn relieve_pressure(world: &mut World, limit: u32) -> bool {
     staging.flush(world);
     world.insert_resource(Order(done.order));
     let mut inst_regs = world.query::<&mut InstRegs>();
-    let mut dynamics = world.query::<&mut ApDynamic>();
+    let mut aps = world.query::<&mut ApHead>();
     let mut colours = world.query::<&mut RegHead>();
     if let Ok(mut tables) = inst_regs.contiguous_iter_mut(world)
         && let Some(mut column) = tables.next()
@@ -65,14 +66,14 @@ pub fn relieve_pressure(world: &mut World, limit: u32) -> bool {
             }
         }
     }
-    if let Ok(mut tables) = dynamics.contiguous_iter_mut(world)
+    if let Ok(mut tables) = aps.contiguous_iter_mut(world)
         && let Some(mut column) = tables.next()
     {
         let column = column.bypass_change_detection();
         for u in &done.uses {
             for ap in u.operands.clone() {
-                if column[ap].address == u.old {
-                    column[ap].address = u.new;
+                if column[ap].dynamic.address == u.old {
+                    column[ap].dynamic.address = u.new;
                 }
             }
         }

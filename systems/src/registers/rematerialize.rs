@@ -38,7 +38,6 @@ pub struct Values<'a> {
     froms: &'a [InstFrom],
     ap_heads: &'a [ApHead],
     patterns: &'a [ApPattern],
-    dynamics: &'a [ApDynamic],
     pub reg_heads: &'a [RegHead],
     pub reg_lives: &'a [RegLive],
     reg_froms: &'a [RegFrom],
@@ -91,13 +90,14 @@ impl<'a> Values<'a> {
     pub fn new(
         order: &'a [InstId],
         insts: (&'a [InstHead], &'a [InstOperands], &'a [InstArgs], &'a [InstRegs], &'a [InstFrom]),
-        aps: (&'a [ApHead], &'a [ApPattern], &'a [ApDynamic]),
-        registers: (&'a [RegHead], &'a [RegLive], &'a [RegFrom], &'a [RegBounds]),
+        aps: (&'a [ApHead], &'a [ApPattern]),
+        registers: (&'a [RegHead], &'a [RegFrom], &'a [RegBounds]),
+        reg_lives: &'a [RegLive],
         locs: &'a [LocHead],
     ) -> Self {
         let (heads, operands, args, regs, froms) = insts;
-        let (ap_heads, patterns, dynamics) = aps;
-        let (reg_heads, reg_lives, reg_froms, reg_bounds) = registers;
+        let (ap_heads, patterns) = aps;
+        let (reg_heads, reg_froms, reg_bounds) = registers;
         let mut defs = vec![Vec::new(); reg_heads.len()];
         let mut uses = vec![Vec::new(); reg_heads.len()];
         let mut writer = vec![NEVER; locs.len()];
@@ -129,7 +129,7 @@ impl<'a> Values<'a> {
             innermost.push(open);
             let r = regs[k];
             for ap in operands[k].range() {
-                add(&mut uses, dynamics[ap].address, at);
+                add(&mut uses, ap_heads[ap].dynamic.address, at);
                 if ap_heads[ap].output != 0
                     && let Some(w) = writer.get_mut(ap_heads[ap].loc.index())
                 {
@@ -149,7 +149,6 @@ impl<'a> Values<'a> {
             froms,
             ap_heads,
             patterns,
-            dynamics,
             reg_heads,
             reg_lives,
             reg_froms,
@@ -241,8 +240,8 @@ impl<'a> Values<'a> {
         match self.heads[k].op {
             Opcode::TensorLoad => {
                 let [ap] = self.operands[k].range().collect::<Vec<_>>()[..] else { return None };
-                let (head, dynamic) = (self.ap_heads[ap], self.dynamics[ap]);
-                let fixed = head.kind == ApKind::Physical && dynamic.address.is_none();
+                let head = self.ap_heads[ap];
+                let fixed = head.kind == ApKind::Physical && head.dynamic.address.is_none();
                 if !fixed || !self.stays(head.loc, def, at) {
                     return None;
                 }
@@ -360,7 +359,7 @@ impl<'a> Values<'a> {
                     dtype: self.ap_heads[a].dtype,
                     pattern: self.patterns[a].clone(),
                     kind: self.ap_heads[a].kind,
-                    payload: self.dynamics[a].payload,
+                    payload: self.ap_heads[a].dynamic.payload,
                     flags: self.ap_heads[a].flags,
                 })
                 .collect();

@@ -41,7 +41,7 @@ pub fn verify_registers(
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
     insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstRegs)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     regs: Query<&RegHead>,
 ) {
     if diagnostics.has_errors() {
@@ -49,7 +49,7 @@ pub fn verify_registers(
     }
     let (heads, operands, args, inst_regs): (&[InstHead], &[InstOperands], &[InstArgs], &[InstRegs]) =
         columns!(insts);
-    let (ap_heads, patterns, dynamics): (&[ApHead], &[ApPattern], &[ApDynamic]) = columns!(aps);
+    let (ap_heads, patterns): (&[ApHead], &[ApPattern]) = columns!(aps);
     let reg_heads: &[RegHead] = columns!(regs);
     let fault = |id: InstId, what: String| {
         let m = format!("register allocation is wrong at instruction {}: {what}", id.0);
@@ -102,7 +102,8 @@ pub fn verify_registers(
                         continue;
                     }
                     if settled {
-                        let addresses = dynamics[operands[id.index()].range()].iter().map(|d| d.address);
+                        let addresses =
+                            ap_heads[operands[id.index()].range()].iter().map(|a| a.dynamic.address);
                         for u in addresses.chain([r.src0, r.src1]).filter(|u| u.is_some()) {
                             let Some(reg) = reg_heads.get(u.index()) else {
                                 fault(id, format!("register {} does not exist", u.0));
@@ -252,7 +253,7 @@ mod tests {
             let order = c.world.resource::<Order>().0.clone();
             let regs: Vec<InstRegs> = c.world.query::<&InstRegs>().iter(&c.world).copied().collect();
             let heads: Vec<RegHead> = c.world.query::<&RegHead>().iter(&c.world).copied().collect();
-            let lives: Vec<RegLive> = c.world.query::<&RegLive>().iter(&c.world).copied().collect();
+            let lives = c.world.resource::<RegLives>().0.clone();
             for _ in 0..20 {
                 let a = rng.below(heads.len() as u32) as usize;
                 let together = |b: &usize| {

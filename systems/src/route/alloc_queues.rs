@@ -88,7 +88,7 @@ fn modules_of(order: &[InstId], heads: &[InstHead]) -> Vec<u32> {
 /// The system; exclusive because it appends queue rows.
 pub fn alloc_queues(
     world: &mut World,
-    insts: &mut QueryState<(&mut InstHead, &mut InstDma, &InstOperands, &InstFrom)>,
+    insts: &mut QueryState<(&mut InstHead, &InstOperands, &InstFrom)>,
     aps: &mut QueryState<&ApHead>,
     locs: &mut QueryState<&LocHead>,
     queues: &mut QueryState<&QueueHead>,
@@ -114,9 +114,11 @@ pub fn alloc_queues(
     let mut undecided = Vec::new();
     let mut engines = world.remove_resource::<EngineReasons>().unwrap_or_default().0;
     let mut reasons = Vec::new();
+    let mut dmas = Vec::new();
     if let Ok(tables) = insts.contiguous_iter_mut(world) {
-        for (mut head, mut dma, operands, from) in tables {
-            let (head, dma) = (head.bypass_change_detection(), dma.bypass_change_detection());
+        for (mut head, operands, from) in tables {
+            let head = head.bypass_change_detection();
+            dmas.resize(head.len(), InstDma::default());
             engines.resize(head.len(), EngineReason::NotBound);
             reasons.resize(head.len(), QueueReason::default());
             for (row, h) in head.iter_mut().enumerate().filter(|(_, h)| h.op == Opcode::DmaCopy && h.live()) {
@@ -155,7 +157,7 @@ pub fn alloc_queues(
                     *slot = QueueId::new(there + opened.len());
                     opened.push(QueueHead { engine: h.engine, kind, instance: 0, semaphore: 0 });
                 }
-                dma[row].queue = *slot;
+                dmas[row].queue = *slot;
             }
         }
     }
@@ -171,6 +173,7 @@ pub fn alloc_queues(
     }
     staging.flush(world);
     world.insert_resource(parts);
+    world.insert_resource(InstDmas(dmas));
     world.insert_resource(EngineReasons(engines));
     world.insert_resource(QueueReasons(reasons));
 }

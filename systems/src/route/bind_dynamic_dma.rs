@@ -19,7 +19,7 @@ use murre_components::bir::*;
 /// The system.
 pub fn bind_dynamic_dma(
     mut insts: Query<(&mut InstHead, &InstOperands, &InstArgs)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     payloads: Res<Payloads>,
     order: Res<Order>,
@@ -30,8 +30,8 @@ pub fn bind_dynamic_dma(
         return;
     }
     let arch = options.target.arch();
-    let (heads, patterns, dynamics) = columns!(aps);
-    let view = DmaView { heads, patterns, dynamics, locs: columns!(locs), payloads: &payloads };
+    let (heads, patterns) = columns!(aps);
+    let view = DmaView { heads, patterns, locs: columns!(locs), payloads: &payloads };
     let Ok(mut tables) = insts.contiguous_iter_mut() else { return };
     let Some((mut head, operands, args)) = tables.next() else { return };
     let head = head.bypass_change_detection();

@@ -19,15 +19,15 @@ use murre_components::ids::InstId;
 /// The system.
 pub fn dynamic_dma_cleanup(
     mut insts: Query<(&mut InstHead, &InstOperands, &InstFrom)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     payloads: Res<Payloads>,
     options: Res<CompileOptions>,
     module: Res<HloModule>,
     sink: Res<Diagnostics>,
 ) {
-    let (heads, patterns, dynamics) = columns!(aps);
-    let view = DmaView { heads, patterns, dynamics, locs: columns!(locs), payloads: &payloads };
+    let (heads, patterns) = columns!(aps);
+    let view = DmaView { heads, patterns, locs: columns!(locs), payloads: &payloads };
     let enabled = options.dge_levels.0 != 0;
     let Ok(tables) = insts.contiguous_iter_mut() else { return };
     for (mut head, operands, from) in tables {

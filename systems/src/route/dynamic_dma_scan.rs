@@ -29,7 +29,6 @@ use murre_components::program::VarKind;
 pub(crate) struct DmaView<'a> {
     pub heads: &'a [ApHead],
     pub patterns: &'a [ApPattern],
-    pub dynamics: &'a [ApDynamic],
     pub locs: &'a [LocHead],
     pub payloads: &'a Payloads,
 }
@@ -37,7 +36,7 @@ pub(crate) struct DmaView<'a> {
 impl DmaView<'_> {
     /// Offset flavour of a pattern.
     pub fn flavour(&self, ap: usize) -> Option<Flavour> {
-        let info = self.payloads.dynamic(self.dynamics.get(ap)?.payload)?;
+        let info = self.payloads.dynamic(self.heads.get(ap)?.dynamic.payload)?;
         Some(match info.kind {
             OffsetKind::Scalar => Flavour::Scalar,
             OffsetKind::Vector(_) => Flavour::Vector,
@@ -148,7 +147,7 @@ pub(super) fn refusal(
 /// The system.
 pub fn dynamic_dma_scan(
     mut insts: Query<(&mut InstHead, &InstOperands, &InstArgs, &InstFrom)>,
-    aps: Query<(&ApHead, &ApPattern, &ApDynamic)>,
+    aps: Query<(&ApHead, &ApPattern)>,
     locs: Query<&LocHead>,
     payloads: Res<Payloads>,
     before: Option<Res<RouteReasons>>,
@@ -157,8 +156,8 @@ pub fn dynamic_dma_scan(
     sink: Res<Diagnostics>,
     mut commands: Commands,
 ) {
-    let (heads, patterns, dynamics) = columns!(aps);
-    let view = DmaView { heads, patterns, dynamics, locs: columns!(locs), payloads: &payloads };
+    let (heads, patterns) = columns!(aps);
+    let view = DmaView { heads, patterns, locs: columns!(locs), payloads: &payloads };
     let mut reasons = before.map_or_else(Vec::new, |r| r.0.clone());
     let Ok(tables) = insts.contiguous_iter_mut() else { return };
     for (mut head, operands, args, from) in tables {

@@ -31,9 +31,10 @@ fn codes(c: &Compiler) -> Vec<&'static str> {
 /// Live copies in program order.
 fn copies(c: &mut Compiler) -> Vec<(InstId, InstHead, InstDma)> {
     let order = c.world.resource::<Order>().0.clone();
-    let mut q = c.world.query::<(&InstHead, &InstDma)>();
-    let (heads, dmas): (&[InstHead], &[InstDma]) = columns!(q, &c.world);
-    let of = |id: &InstId| (*id, heads[id.index()], dmas[id.index()]);
+    let mut q = c.world.query::<&InstHead>();
+    let heads: &[InstHead] = columns!(q, &c.world);
+    let dmas = c.world.resource::<InstDmas>();
+    let of = |id: &InstId| (*id, heads[id.index()], dmas.of(id.index()));
     order.iter().map(of).filter(|(_, h, _)| h.op == Opcode::DmaCopy && h.live()).collect()
 }
 
@@ -56,17 +57,18 @@ fn hardware_copies_stand_on_engines_with_a_generator_and_their_registers_with_th
         assert_eq!(codes(&c), [""; 0], "{target:?}");
         let valid = valid_engines(target.arch());
         let order = c.world.resource::<Order>().0.clone();
-        let mut q = c.world.query::<(&InstHead, &InstRegs, &InstDma)>();
+        let mut q = c.world.query::<(&InstHead, &InstRegs)>();
         let mut regs = c.world.query::<&RegHead>();
         let mut queues = c.world.query::<&QueueHead>();
-        let (heads, fields, dmas) = columns!(q, &c.world);
+        let (heads, fields) = columns!(q, &c.world);
+        let dmas = c.world.resource::<InstDmas>();
         let (regs, queues): (&[RegHead], &[QueueHead]) =
             (columns!(regs, &c.world), columns!(queues, &c.world));
         let (mut seen, mut offsets) = (0u8, 0);
         for id in order.iter().filter(|id| heads[id.index()].dge == DgeType::Hwdge) {
             let (h, r) = (heads[id.index()], fields[id.index()]);
             assert!(valid.contains(&h.engine), "{target:?} {h:?}");
-            let queue = queues[dmas[id.index()].queue.index()];
+            let queue = queues[dmas.of(id.index()).queue.index()];
             assert_eq!(queue.engine, h.engine);
             assert_eq!(queue_name(&queue), format!("q_dynamic_{}", h.engine.name()));
             for reg in [r.src0, r.src1].into_iter().filter(|r| r.is_some()) {
@@ -201,9 +203,9 @@ fn a_combining_copy_needs_its_level_and_a_target_that_can() {
         let (mut args, operands) = q.iter_mut(&mut c.world).nth(id.index()).expect("a row");
         args.op0 = 1;
         let rows = operands.range();
-        let mut q = c.world.query::<&ApDynamic>();
+        let mut q = c.world.query::<&ApHead>();
         let keys: Vec<PayloadKey> =
-            q.iter(&c.world).skip(rows.start).take(rows.len()).map(|d| d.payload).collect();
+            q.iter(&c.world).skip(rows.start).take(rows.len()).map(|a| a.dynamic.payload).collect();
         for key in keys {
             if let Some(Payload::Dynamic(info)) = c.world.resource_mut::<Payloads>().0.get_mut(key) {
                 info.kind = OffsetKind::Vector(murre_components::ids::ApId(0));

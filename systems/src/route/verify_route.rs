@@ -14,7 +14,8 @@ use murre_components::ids::InstId;
 
 /// The system.
 pub fn verify_route(
-    insts: Query<(&InstHead, &InstDma, &InstRegs, &InstFrom)>,
+    insts: Query<(&InstHead, &InstRegs, &InstFrom)>,
+    dmas: Res<InstDmas>,
     queues: Query<&QueueHead>,
     regs: Query<&RegHead>,
     options: Res<CompileOptions>,
@@ -22,9 +23,9 @@ pub fn verify_route(
     sink: Res<Diagnostics>,
 ) {
     let (queues, regs) = (columns!(queues), columns!(regs));
-    let (heads, dmas, regfields, from) = columns!(insts);
+    let (heads, regfields, from) = columns!(insts);
     for (row, h) in heads.iter().enumerate().filter(|(_, h)| h.op == Opcode::DmaCopy && h.live()) {
-        let queue = queues.get(dmas[row].queue.index());
+        let queue = queues.get(dmas.of(row).queue.index());
         let foreign =
             |r: murre_components::ids::RegId| regs.get(r.index()).is_some_and(|r| r.engine != h.engine);
         let fault = if h.dge == DgeType::Unassigned {

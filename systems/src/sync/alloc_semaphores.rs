@@ -18,7 +18,7 @@ use murre_components::engine::{RESERVED_SEMAPHORES, SEMAPHORES};
 pub fn alloc_semaphores(
     world: &mut World,
     queue_heads: &mut QueryState<&mut QueueHead>,
-    insts: &mut QueryState<(&InstHead, &InstDma, &InstFrom, &mut InstSync)>,
+    insts: &mut QueryState<(&InstHead, &InstFrom)>,
     dma_blocks: &mut QueryState<&BlockHead>,
     descs: &mut QueryState<&mut DescHead>,
 ) {
@@ -58,10 +58,11 @@ pub fn alloc_semaphores(
     let mut faults = Vec::new();
     let mut new_order = Vec::with_capacity(order.len() + edges.items.len() / 2);
     let mut moved = vec![0u32; order.len() + 1];
-    if let Ok(mut tables) = insts.contiguous_iter_mut(world)
-        && let Some((heads, dmas, froms, mut syncs)) = tables.next()
+    // Of the rows that there are, then of the new ones.
+    let mut syncs = vec![InstSync::default(); rows.next_inst().index()];
     {
-        let syncs = syncs.bypass_change_detection();
+        let (heads, froms) = columns!(insts, world);
+        let dmas = world.resource::<InstDmas>();
         let mut counts = vec![0u32; channels];
         let mut value = vec![0u32; order.len()];
         let mut block = 0;
@@ -71,7 +72,7 @@ pub fn alloc_semaphores(
                 block += 1;
             }
             moved[position] = new_order.len() as u32;
-            let (head, dma) = (heads[id.index()], dmas[id.index()]);
+            let (head, dma) = (heads[id.index()], dmas.of(id.index()));
             let waits = &edges.items[edges.starts[position] as usize..edges.starts[position + 1] as usize];
             let mut sync = InstSync::default();
             if let Some((&(c, p), rest)) = waits.split_last() {
@@ -79,9 +80,12 @@ pub fn alloc_semaphores(
                     let mut row = InstRow::new(Opcode::EventSemaphore, head.engine, froms[id.index()].hlo);
                     row.from.owner = id;
                     row.args.op0 = pair.len() as u8;
-                    row.sync.wait_mode = WAIT_GE;
-                    row.sync.wait_sem = semaphore(pair[0].0 as usize);
-                    row.sync.value = value[pair[0].1 as usize];
+                    syncs.push(InstSync {
+                        wait_mode: WAIT_GE,
+                        wait_sem: semaphore(pair[0].0 as usize),
+                        value: value[pair[0].1 as usize],
+                        ..InstSync::default()
+                    });
                     if let Some(second) = pair.get(1) {
                         row.args.imm0 = (semaphore(second.0 as usize) as u32) << 8 | WAIT_GE as u32;
                         row.args.imm1 = value[second.1 as usize];
@@ -137,6 +141,7 @@ pub fn alloc_semaphores(
         loops: old_blocks.loops.iter().map(|&(a, b)| (at(a), at(b))).collect(),
     };
     rows.flush(world);
+    world.insert_resource(InstSyncs(syncs));
     world.insert_resource(Order(new_order));
     world.insert_resource(blocks);
 }
@@ -193,9 +198,10 @@ mod tests {
         c.run(&[Stage::Sync]);
         assert!(!c.world.resource::<Diagnostics>().has_errors());
         let order = c.world.resource::<Order>().0.clone();
-        let mut q = c.world.query::<(&InstHead, &InstArgs, &InstSync)>();
+        let mut q = c.world.query::<(&InstHead, &InstArgs)>();
+        let syncs = &c.world.resource::<InstSyncs>().0;
         let all: Vec<(InstHead, InstArgs, InstSync)> =
-            q.iter(&c.world).map(|(h, a, s)| (*h, *a, *s)).collect();
+            q.iter(&c.world).zip(syncs).map(|((h, a), s)| (*h, *a, *s)).collect();
         // Only the second write of each is waited for, and it is the first of its engine that counts.
         for (k, id) in order[..8].iter().enumerate() {
             let s = all[id.index()].2;

@@ -99,12 +99,13 @@ pub fn build_edges(
     blocks: Res<Blocks>,
     reuse: Option<Res<Reuse>>,
     diagnostics: Res<Diagnostics>,
-    insts: Query<(&InstHead, &InstOperands, &InstDma)>,
+    insts: Query<(&InstHead, &InstOperands)>,
+    dmas: Res<InstDmas>,
     aps: Query<&ApHead>,
     locs: Query<&LocHead>,
     queues: Query<&QueueHead>,
 ) {
-    let (heads, operands, dmas): (&[InstHead], &[InstOperands], &[InstDma]) = columns!(insts);
+    let (heads, operands): (&[InstHead], &[InstOperands]) = columns!(insts);
     let ap_heads: &[ApHead] = columns!(aps);
     let (loc_heads, queue_heads): (&[LocHead], &[QueueHead]) = (columns!(locs), columns!(queues));
     let channels = ENGINES + queue_heads.len();
@@ -130,7 +131,7 @@ pub fn build_edges(
         if o.range().is_empty() {
             continue;
         }
-        let Some((engine, own)) = channel(heads[id.index()], dmas[id.index()]).filter(|c| c.1 < channels)
+        let Some((engine, own)) = channel(heads[id.index()], dmas.of(id.index())).filter(|c| c.1 < channels)
         else {
             let m = format!("instruction {} accesses memory but has no engine or queue", id.0);
             diagnostics.push(Diagnostic::error(&INTERNAL, m).ordered(id.0));

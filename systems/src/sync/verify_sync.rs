@@ -35,7 +35,9 @@ struct Semaphore {
 pub fn verify_sync(
     order: Res<Order>,
     diagnostics: Res<Diagnostics>,
-    insts: Query<(&InstHead, &InstOperands, &InstArgs, &InstDma, &InstSync)>,
+    insts: Query<(&InstHead, &InstOperands, &InstArgs)>,
+    dmas: Res<InstDmas>,
+    syncs: Res<InstSyncs>,
     aps: Query<&ApHead>,
     locs: Query<(&LocHead, &LocPlace)>,
     blocks: Query<&BlockHead>,
@@ -45,13 +47,7 @@ pub fn verify_sync(
     if diagnostics.has_errors() {
         return;
     }
-    let (heads, operands, args, dmas, syncs): (
-        &[InstHead],
-        &[InstOperands],
-        &[InstArgs],
-        &[InstDma],
-        &[InstSync],
-    ) = columns!(insts);
+    let (heads, operands, args): (&[InstHead], &[InstOperands], &[InstArgs]) = columns!(insts);
     let ap_heads: &[ApHead] = columns!(aps);
     let (loc_heads, places): (&[LocHead], &[LocPlace]) = columns!(locs);
     let (block_heads, desc_heads): (&[BlockHead], &[DescHead]) = (columns!(blocks), columns!(descs));
@@ -116,7 +112,7 @@ pub fn verify_sync(
             _ => {}
         }
         // Waits.
-        let s = syncs[row];
+        let s = syncs.of(row);
         let inline = (s.wait_mode != 0).then_some((s.wait_mode, s.wait_sem as usize, s.value));
         let second = (head.op == Opcode::EventSemaphore && args[row].op0 == 2).then_some((
             args[row].imm0 as u8,
@@ -133,7 +129,7 @@ pub fn verify_sync(
                 _ => fault(id, format!("semaphore {sem} never reaches {value} before it")),
             }
         }
-        let actor = if head.op.is_dma() { 5 + dmas[row].queue.index() } else { engine };
+        let actor = if head.op.is_dma() { 5 + dmas.of(row).queue.index() } else { engine };
         if actor >= actors {
             fault(id, "a DMA without a queue".into());
             continue;
@@ -186,7 +182,7 @@ pub fn verify_sync(
         // Increments.
         let completion = if head.op == Opcode::DmaTrigger {
             let last = block_heads
-                .get(dmas[row].block.index())
+                .get(dmas.of(row).block.index())
                 .map(|b| b.first.index() + b.count.max(1) as usize - 1);
             last.and_then(|d| desc_heads.get(d)).filter(|d| d.sem_inc == 1).map(|d| d.sem)
         } else {
@@ -237,8 +233,9 @@ pub(crate) mod tests {
         let spaces: Vec<Space> = c.world.query::<&LocHead>().iter(&c.world).map(|l| l.space).collect();
         let targets: Vec<LocId> = c.world.query::<&ApHead>().iter(&c.world).map(|a| a.loc).collect();
         let mut new_order = Vec::new();
-        let mut q = c.world.query::<(&mut InstHead, &InstOperands, &mut InstDma)>();
-        for (k, (mut head, o, mut dma)) in q.iter_mut(&mut c.world).enumerate() {
+        let mut q = c.world.query::<(&mut InstHead, &InstOperands)>();
+        let mut dmas = InstDmas::default();
+        for (k, (mut head, o)) in q.iter_mut(&mut c.world).enumerate() {
             let id = InstId::new(k);
             assert_eq!(order[k], id);
             let mut five = |op| {
@@ -252,24 +249,27 @@ pub(crate) mod tests {
                     five(Opcode::Exit);
                     continue;
                 }
-                Opcode::DmaCopy if head.flags & InstHead::DYNAMIC != 0 => dma.queue = queues[2],
+                Opcode::DmaCopy if head.flags & InstHead::DYNAMIC != 0 => {
+                    dmas.put(id, InstDma { queue: queues[2], ..Default::default() });
+                }
                 Opcode::DmaCopy => {
                     (head.op, head.engine) = (Opcode::DmaTrigger, EngineId::Sp);
                     let store = spaces[targets[o.output(0).index()].index()] == Space::Dram;
-                    dma.queue = queues[store as usize];
+                    let queue = queues[store as usize];
                     let side = DescSide::default();
                     let block = DmaBlockId(rows.blocks.len() as u32);
                     let head =
                         DescHead { block, hlo: HloId::NONE, src_tag: 0, dst_tag: 0, sem: 0, sem_inc: 0 };
                     let first = rows.desc(DescRow { head, src: DescSrc(side), dst: DescDst(side) });
                     rows.desc(DescRow { head, src: DescSrc(side), dst: DescDst(side) });
-                    dma.block = rows.block(BlockHead {
-                        queue: dma.queue,
+                    let block = rows.block(BlockHead {
+                        queue,
                         first,
                         count: 2,
                         trigger: id,
                         family: DmaFamily::Copy,
                     });
+                    dmas.put(id, InstDma { queue, block });
                 }
                 _ if head.engine == EngineId::All => head.engine = EngineId::Sp,
                 _ => {}
@@ -278,6 +278,7 @@ pub(crate) mod tests {
         }
         rows.flush(&mut c.world);
         c.world.insert_resource(Order(new_order));
+        c.world.insert_resource(dmas);
         c
     }
 
@@ -308,24 +309,17 @@ pub(crate) mod tests {
         let mut c = lowered(250, 9);
         c.run(&[Stage::Sync]);
         assert!(!c.world.resource::<Diagnostics>().has_errors());
-        let n = c.world.query::<&InstSync>().iter(&c.world).count();
+        let n = c.world.resource::<InstSyncs>().0.len();
         let (mut waits, mut missed) = (0, 0);
         for k in 0..n {
-            let mut saved = None;
-            for (row, mut s) in c.world.query::<&mut InstSync>().iter_mut(&mut c.world).enumerate() {
-                if row == k && s.wait_mode != 0 {
-                    saved = Some(*s);
-                    s.wait_mode = 0;
-                }
+            let saved = c.world.resource::<InstSyncs>().of(k);
+            if saved.wait_mode == 0 {
+                continue;
             }
-            let Some(saved) = saved else { continue };
+            c.world.resource_mut::<InstSyncs>().0[k].wait_mode = 0;
             waits += 1;
             missed += !run(&mut c).is_empty() as u32;
-            for (row, mut s) in c.world.query::<&mut InstSync>().iter_mut(&mut c.world).enumerate() {
-                if row == k {
-                    *s = saved;
-                }
-            }
+            c.world.resource_mut::<InstSyncs>().0[k] = saved;
         }
         assert!(waits > 50 && missed * 2 > waits, "{missed} of {waits}");
     }

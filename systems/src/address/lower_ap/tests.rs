@@ -69,8 +69,8 @@ fn sequence(
     let constants = world.resource::<ConstPool>().0.clone();
     let mut insts = world.query::<(&InstHead, &InstArgs, &InstRegs)>();
     let rows: Vec<_> = insts.iter(&world).map(|(h, a, r)| (*h, *a, *r)).collect();
-    let mut aps = world.query::<(&ApHead, &ApDynamic)>();
-    let registers = aps.iter(&world).filter(|(h, _)| h.kind == ApKind::Register).count();
+    let mut aps = world.query::<&ApHead>();
+    let registers = aps.iter(&world).filter(|h| h.kind == ApKind::Register).count();
     assert_eq!(registers, 1);
     let (from_loc, mut pointers) = (LocId(0), world.query::<(&LocHead, &LocPlace)>());
     assert_eq!(loc, from_loc);
