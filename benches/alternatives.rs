@@ -9,6 +9,8 @@
 //! word and table of them. Instructions are counted by callgrind at the smallest size, each side in a process of its own;
 //! "-" without valgrind.
 //!
+//! (c), `-- --small`, is (a) for many small programs: [`small`].
+//!
 //! (b) does `pack_addr4` and `encode_descriptors` on finished tables; words and records have to be equal.
 
 use bevy_ecs::prelude::*;
@@ -23,6 +25,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 mod sides;
+mod small;
 mod soa;
 mod twin;
 
@@ -40,8 +43,8 @@ fn phase_passes(side: &mut impl Side) {
 }
 
 #[inline(never)]
-fn phase_take(side: &mut impl Side) -> Option<Program> {
-    side.program()
+fn phase_take(side: &mut impl Side) -> Vec<Program> {
+    side.programs()
 }
 
 #[inline(never)]
@@ -94,13 +97,13 @@ fn turns(n: u32) -> std::ops::Range<u32> {
 /// Times of the chain at one size, and the proof that the programs are equal.
 fn compare(n: u32) {
     let source = source(n);
-    let ours = program(Tables::new(&source));
-    assert!(ours.is_some(), "murre refuses a synthetic program");
+    let ours = program(Tables::new(source.rows()));
+    assert!(ours.len() == 1, "murre refuses a synthetic program");
     assert!(ours == program(Graph::new(&source)), "the twin's program differs");
     drop(ours);
     let (mut ours, mut theirs) = ([f64::MAX; 3], [f64::MAX; 3]);
     for _ in turns(n) {
-        least(ours.iter_mut(), nanoseconds(Tables::new(&source)).into_iter());
+        least(ours.iter_mut(), nanoseconds(Tables::new(source.rows())).into_iter());
         least(theirs.iter_mut(), nanoseconds(Graph::new(&source)).into_iter());
     }
     table(n, "(a) ns an instruction", source.order.len(), ours, theirs);
@@ -109,10 +112,10 @@ fn compare(n: u32) {
 /// Times of each pass of both sides.
 fn compare_passes(n: u32) {
     let source = source(n);
-    let mut ours = nanoseconds_of_passes(Tables::new(&source));
+    let mut ours = nanoseconds_of_passes(Tables::new(source.rows()));
     let mut theirs = nanoseconds_of_passes(Graph::new(&source));
     for _ in turns(n).skip(1) {
-        let again = nanoseconds_of_passes(Tables::new(&source));
+        let again = nanoseconds_of_passes(Tables::new(source.rows()));
         least(ours.iter_mut().map(|p| &mut p.1), again.into_iter().map(|p| p.1));
         let again = nanoseconds_of_passes(Graph::new(&source));
         least(theirs.iter_mut().map(|p| &mut p.1), again.into_iter().map(|p| p.1));
@@ -126,10 +129,10 @@ fn compare_passes(n: u32) {
 }
 
 /// What one side makes of the source.
-fn program(mut side: impl Side) -> Option<Program> {
+fn program(mut side: impl Side) -> Vec<Program> {
     side.build();
     side.run();
-    side.program()
+    side.programs()
 }
 
 /// Costs of the phases of both sides, for a program of `length` instructions.
@@ -188,7 +191,7 @@ fn counted(n: u32, side: &str) {
         phase_end();
     }
     let source = source(n);
-    if side == "tables" { phases(Tables::new(&source)) } else { phases(Graph::new(&source)) }
+    if side == "tables" { phases(Tables::new(source.rows())) } else { phases(Graph::new(&source)) }
 }
 
 /// Instructions that a process of this program executes in each phase of a side. Callgrind writes down what it has
@@ -218,15 +221,20 @@ fn instructions(n: u32, side: &str) -> Option<[f64; 3]> {
 fn main() {
     set_threads(1);
     let args: Vec<String> = std::env::args().skip(1).filter(|a| a != "--bench").collect();
-    if let [flag, side, n] = args.as_slice()
-        && flag == "--count"
-    {
-        return counted(n.parse().unwrap_or(1_000), side);
+    match args.as_slice() {
+        [flag, side, n] if flag == "--count" => return counted(n.parse().unwrap_or(1_000), side),
+        [flag, way, n] if flag == "--count-small" => return small::counted(way, n),
+        _ => {}
     }
     let given: Vec<u32> = args.iter().filter_map(|a| a.parse().ok()).collect();
-    let sizes = if given.is_empty() { vec![10_000, 100_000, 1_000_000] } else { given };
+    let given_none = given.is_empty();
+    let sizes = if given_none { vec![10_000, 100_000, 1_000_000] } else { given };
     if args.iter().any(|a| a == "--passes") {
         return sizes.into_iter().for_each(compare_passes);
+    }
+    if args.iter().any(|a| a == "--small") {
+        let sizes = if given_none { vec![50, 500, 5_000] } else { sizes };
+        return sizes.into_iter().for_each(small::compare);
     }
     let twins = twin::back_end();
     let alone = chain().map(|(_, p)| p.name).filter(|name| twins.0.iter().all(|twin| twin.name() != *name));
@@ -241,5 +249,8 @@ fn main() {
             table(n, "(a) executed instructions", source(n).order.len(), ours, theirs);
         }
         _ => println!("executed instructions: -"),
+    }
+    if given_none {
+        [50, 500, 5_000].into_iter().for_each(small::compare);
     }
 }

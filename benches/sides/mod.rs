@@ -2,15 +2,14 @@
 
 mod source;
 
-pub use source::{SEED, Source, source};
+pub use source::{Rows, SEED, Source, source, sources};
 
 use crate::twin;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::SingleThreadedExecutor;
-use murre_components::bir::*;
 use murre_components::program::Program;
+use murre_systems::batch::Programs;
 use murre_systems::pass::PassSet;
-use murre_systems::staging::Staging;
 use murre_systems::{Compiler, Pass, Stage, passes};
 
 /// The passes of the chain: the rows of the pass table from stage `address` to stage `encode`, checks apart.
@@ -44,8 +43,8 @@ pub trait Side {
     fn run(&mut self);
     /// The passes one by one: calls `done` in front of the first one, and with its name behind each.
     fn step(&mut self, done: impl FnMut(&'static str));
-    /// The program that came out.
-    fn program(&mut self) -> Option<Program>;
+    /// The programs that came out.
+    fn programs(&mut self) -> Vec<Program>;
 }
 
 /// murre's side.
@@ -53,37 +52,21 @@ pub struct Tables {
     world: World,
     schedule: Schedule,
     /// What is not in the world yet.
-    rows: Option<(Staging, Vec<Expr>)>,
+    rows: Option<Rows>,
 }
 
 impl Tables {
-    /// In front of building: an empty world, its schedule, and a copy of the rows to hand over.
-    pub fn new(source: &Source) -> Tables {
+    /// In front of building: an empty world and its schedule.
+    pub fn new(rows: Rows) -> Tables {
         let Compiler { mut world, .. } = Compiler::new(Default::default(), Default::default());
-        let mut rows = Staging::new(&world);
-        rows.insts = source.insts.clone();
-        rows.aps = source.aps.clone();
-        rows.regs = source.regs.clone();
-        rows.locs = source.locs.clone();
-        rows.axes = source.axes.clone();
-        world.insert_resource(Payloads(source.payloads.0.clone()));
-        world.insert_resource(Order(source.order.clone()));
-        world.insert_resource(source.reuse.clone());
-        world.insert_resource(source.signature.clone());
         let schedule = schedule(chain(), &mut world);
-        Tables { world, schedule, rows: Some((rows, source.exprs.clone())) }
+        Tables { world, schedule, rows: Some(rows) }
     }
 }
 
 impl Side for Tables {
     fn build(&mut self) {
-        if let Some((rows, exprs)) = self.rows.take() {
-            rows.flush(&mut self.world);
-            let mut table = self.world.resource_mut::<Exprs>();
-            for e in exprs {
-                table.intern(e);
-            }
-        }
+        self.rows.take().into_iter().for_each(|rows| rows.into_world(&mut self.world));
     }
 
     fn run(&mut self) {
@@ -100,8 +83,11 @@ impl Side for Tables {
         }
     }
 
-    fn program(&mut self) -> Option<Program> {
-        self.world.remove_resource::<Program>()
+    fn programs(&mut self) -> Vec<Program> {
+        match self.world.remove_resource::<Programs>() {
+            Some(programs) => programs.0,
+            None => self.world.remove_resource::<Program>().into_iter().collect(),
+        }
     }
 }
 
@@ -136,9 +122,11 @@ impl Side for Graph<'_> {
         }
     }
 
-    fn program(&mut self) -> Option<Program> {
-        let program = self.program.as_mut()?;
-        assert!(program.faults.is_empty(), "the twin refuses: {:?}", program.faults);
-        program.encoded.take()
+    fn programs(&mut self) -> Vec<Program> {
+        let encoded = |program: &mut twin::Program| {
+            assert!(program.faults.is_empty(), "the twin refuses: {:?}", program.faults);
+            program.encoded.take()
+        };
+        self.program.iter_mut().filter_map(encoded).collect()
     }
 }

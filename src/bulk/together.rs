@@ -10,9 +10,9 @@ use murre_components::hash::seeded_set;
 use murre_systems::{Compiler, batch};
 
 /// HLO instructions of a small module, at most.
-const SMALL: usize = 2_000;
-/// HLO instructions in one world, at most.
-const TOGETHER: usize = 20_000;
+const SMALL: usize = 1_000;
+/// HLO instructions in one world, at most: few enough for its tables to stay in the cache.
+const TOGETHER: usize = 5_000;
 /// Units that a worker takes up at once, at most.
 const UNITS: usize = 64;
 
