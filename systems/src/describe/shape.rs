@@ -130,14 +130,22 @@ pub fn copy_shape(
     {
         return None;
     }
-    Some(nest(dst, src))
+    nested(dst, src)
 }
 
-/// The dimensions of two sides with equal counts, what goes on being one, and the run taken off. By itself, because the
-/// shape is large and is written only once this way.
-fn nest(dst: (&ApHead, &ApPattern, &LocHead), src: (&ApHead, &ApPattern, &LocHead)) -> CopyShape {
+/// The shape of two sides with equal counts. A shape is large; it is made where it is handed out and not moved.
+fn nested(dst: (&ApHead, &ApPattern, &LocHead), src: (&ApHead, &ApPattern, &LocHead)) -> Option<CopyShape> {
     let (src_bytes, dst_bytes) = (src.0.dtype.bytes(), dst.0.dtype.bytes());
-    let mut shape = CopyShape { dims: ArrayVec::new(), run: 1, src_bytes, dst_bytes };
+    let mut made = Some(CopyShape { dims: ArrayVec::new(), run: 1, src_bytes, dst_bytes });
+    if let Some(shape) = &mut made {
+        nest(shape, dst, src);
+    }
+    made
+}
+
+/// The dimensions, what goes on being one, and the run taken off.
+fn nest(shape: &mut CopyShape, dst: (&ApHead, &ApPattern, &LocHead), src: (&ApHead, &ApPattern, &LocHead)) {
+    let (src_bytes, dst_bytes) = (shape.src_bytes, shape.dst_bytes);
     let dims = &mut shape.dims;
     for (d, s) in dst.1.0.iter().zip(&src.1.0).filter(|(d, _)| d.num != 1) {
         let dim =
@@ -162,9 +170,8 @@ fn nest(dst: (&ApHead, &ApPattern, &LocHead), src: (&ApHead, &ApPattern, &LocHea
         && contiguous(d.dst, dst_bytes)
     {
         shape.run = d.num;
-        dims.truncate(dims.len() - 1);
+        shape.dims.pop();
     }
-    shape
 }
 
 /// The shape of a copy with a vector of offsets: pair 0 counts the rows, pair 1 is the contiguous run of a row. Rows are
