@@ -33,14 +33,11 @@ impl EngineId {
     /// Position in [`Self::STREAMS`].
     #[inline]
     pub fn stream(self) -> Option<usize> {
-        match self {
-            EngineId::Pool => Some(0),
-            EngineId::Activation => Some(1),
-            EngineId::Pe => Some(2),
-            EngineId::Dve => Some(3),
-            EngineId::Sp => Some(4),
-            _ => None,
-        }
+        // A table by ordinal: asked several times for each instruction, and a jump costs more.
+        const NONE: u8 = u8::MAX;
+        const STREAM: [u8; 8] = [NONE, 0, 1, 2, NONE, 3, 4, NONE];
+        let stream = STREAM[self as usize];
+        (stream != NONE).then_some(usize::from(stream))
     }
 
     /// The engine with this ordinal.

@@ -162,17 +162,27 @@ impl Staging {
         counts.queues += self.queues.len() as u32;
         // The passes behind the first rows add to them. Most of what they add gets its room here, or each of them would
         // move every column of a full table.
-        let room = |rows: usize| if first { rows } else { 0 };
+        let room = |rows: usize, share: usize| if first && rows > 0 { share } else { 0 };
         let (insts, aps, locs) = (self.insts.len(), self.aps.len(), self.locs.len());
-        spawn(world, self.aps, room(aps / 16 + 1));
-        spawn(world, self.regs, 0);
-        spawn(world, self.locs, room(locs / 16 + 1));
-        spawn(world, self.axes, 0);
-        spawn(world, self.blocks, 0);
-        spawn(world, self.descs, 0);
-        spawn(world, self.queues, 0);
-        // The last batch is the one that may give back the ids that it did not need.
-        drop(world.spawn_batch(WithRoom(self.insts.into_iter(), room(insts * 3 / 2))));
+        let for_aps = room(aps, aps / 16 + 1);
+        let for_locs = room(locs, locs / 16 + 1);
+        let for_insts = room(insts, insts * 3 / 2);
+        let mut spare = Spare::default();
+        if first && insts > 0 {
+            let rows = aps + self.regs.len() + locs + self.axes.len() + self.blocks.len() + self.descs.len();
+            let ids = rows + self.queues.len() + insts + for_aps + for_locs + for_insts;
+            spare = Spare::ahead(world, ids as u32, insts as u32 / 2);
+        }
+        spare.spawn(world, self.aps, for_aps);
+        spare.spawn(world, self.regs, 0);
+        spare.spawn(world, self.locs, for_locs);
+        spare.spawn(world, self.axes, 0);
+        spare.spawn(world, self.blocks, 0);
+        spare.spawn(world, self.descs, 0);
+        spare.spawn(world, self.queues, 0);
+        spare.spawn(world, self.insts, for_insts);
+        // Only behind the last batch with room: what draws from ids that were given back must not over-ask.
+        world.entity_allocator_mut().free_many(&spare.ids);
         world.insert_resource(counts);
     }
 }
@@ -183,9 +193,9 @@ pub struct Recycled;
 
 /// Rows, and how many more are to have room. A batch reserves the most that its iterator may yield, rows and ids.
 ///
-/// The ids that it did not need it gives back when it is dropped. While it drew from ids that were given back before,
-/// some would be handed out twice (bevy_ecs 0.20): there is no room in a world that is [`Recycled`], and of the batches
-/// with room only the last gives back.
+/// The ids that it did not need it gives back when it is dropped, one by one; and while it drew from ids that were given
+/// back before, some would be handed out twice (bevy_ecs 0.20). So there is no room in a world that is [`Recycled`], and
+/// a batch with room is forgotten: its ids are [`Spare`].
 struct WithRoom<B>(std::vec::IntoIter<B>, usize);
 
 impl<B> Iterator for WithRoom<B> {
@@ -199,16 +209,55 @@ impl<B> Iterator for WithRoom<B> {
     }
 }
 
-/// Spawns one batch. Ids beyond its rows stay unused, at a note of 28 bytes each. No rows are no batch: it would look
-/// its table up for nothing.
-fn spawn<B: Bundle<Effect: NoBundleEffect>>(world: &mut World, rows: Vec<B>, room: usize) {
-    if rows.is_empty() {
-        return;
+/// Ids that batches asked for and did not need.
+#[derive(Default)]
+struct Spare {
+    ids: Vec<Entity>,
+    /// The index that the next batch begins with. Known while the world counts upwards, having none given back to it.
+    next: Option<u32>,
+    /// The last id of all batches, as it is to be given back.
+    end: Option<Entity>,
+}
+
+impl Spare {
+    /// Before batches of `ids` ids in total, the last of them with room. Takes `more` ids besides, and makes the world's
+    /// notes on ids long enough for all at once: else they grow by doubling under the batches, and are copied each time.
+    fn ahead(world: &mut World, ids: u32, more: u32) -> Spare {
+        let mut spare =
+            Spare { ids: world.entity_allocator().alloc_many(more + 2).collect(), ..Spare::default() };
+        let Some(last) = spare.ids.last().map(|id| id.index_u32()) else { return spare };
+        if spare.ids.windows(2).all(|pair| pair[0].index_u32() + 1 == pair[1].index_u32()) {
+            spare.next = Some(last + 1);
+            // A note is made when something stands at its id.
+            let end = last.checked_add(ids).and_then(Entity::from_raw_u32);
+            if let Some(Ok(stands)) = end.map(|id| world.spawn_empty_at(id)) {
+                spare.end = Some(stands.despawn_no_free());
+            }
+        }
+        spare
     }
-    let mut batch = world.spawn_batch(WithRoom(rows.into_iter(), room));
-    batch.by_ref().for_each(drop);
-    if room > 0 {
-        std::mem::forget(batch);
+
+    /// Spawns one batch. No rows are no batch: it would look its table up for nothing.
+    fn spawn<B: Bundle<Effect: NoBundleEffect>>(&mut self, world: &mut World, rows: Vec<B>, room: usize) {
+        if rows.is_empty() {
+            return;
+        }
+        let asked = (rows.len() + room) as u32;
+        let mut batch = world.spawn_batch(WithRoom(rows.into_iter(), room));
+        let last = batch.by_ref().last();
+        if room > 0 {
+            std::mem::forget(batch);
+        }
+        self.next = self.next.map(|first| first + asked);
+        if let (Some(next), Some(last)) = (self.next, last) {
+            let unused = last.index_u32() + 1..next;
+            self.ids.extend(unused.filter_map(Entity::from_raw_u32));
+        }
+        if let (Some(end), Some(id)) = (self.end, self.ids.last_mut())
+            && id.index_u32() == end.index_u32()
+        {
+            *id = end;
+        }
     }
 }
 

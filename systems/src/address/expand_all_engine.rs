@@ -52,6 +52,8 @@ pub fn expand_all_engine(
         let (heads, operands, args, regs, from) = crate::columns!(insts, world);
         let (ap_heads, patterns) = crate::columns!(aps, world);
         let (reg_heads, reg_from, reg_bounds) = crate::columns!(all_regs, world);
+        let all = |id: &&InstId| heads[id.index()].engine == EngineId::All;
+        walk.staging.insts.reserve(order.0.iter().filter(all).count() * EngineId::STREAMS.len());
         let demand = demand(world, &order, heads, regs, ap_heads, &axes, reg_heads.len());
         local = vec![[RegId::NONE; 5]; reg_heads.len()];
         let mut map = |walk: &mut Walk, reg: RegId, engine: EngineId| -> RegId {

@@ -57,6 +57,10 @@ pub fn expand_dynamic_ap_info(
     }
     let order = std::mem::take(&mut *world.resource_mut::<Order>());
     let mut walk = Walk::new(Staging::new(world), order.0.len());
+    // The sum and the bound of each.
+    let payloads = world.resource::<Payloads>().0.len();
+    walk.staging.insts.reserve(2 * payloads);
+    walk.staging.regs.reserve(2 * payloads);
     let mut done: Vec<Expanded> = Vec::new();
     let mut renumbered: Vec<(PayloadKey, i32)> = Vec::new();
     {

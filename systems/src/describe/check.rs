@@ -124,8 +124,11 @@ pub fn legal(
 /// Rows of a copy that one record has to say.
 fn scalar_rows(dst: &Operand<'_>, src: &Operand<'_>) -> Result<u64, Rule> {
     let sides = ((dst.head, dst.pattern, dst.loc), (src.head, src.pattern, src.loc));
-    let shape = copy_shape(sides.0, sides.1).filter(|s| s.single()).ok_or(Rule::Rank)?;
-    Ok(shape.rows())
+    // By reference: a shape is large, and each step by value would copy it.
+    match &copy_shape(sides.0, sides.1) {
+        Some(shape) if shape.single() => Ok(shape.rows()),
+        _ => Err(Rule::Rank),
+    }
 }
 
 /// Rows of a copy with a vector of offsets: pairs of a row count and a run.

@@ -142,7 +142,7 @@ pub fn lower_dynamic_dma(
                     Some(vector_pieces([d_side.1, s_side.1], index, far, row, depth).unwrap_or_default())
                 })
             } else {
-                sides.and_then(|(d, s)| copy_shape(d, s)).map(|shape| scalar_pieces(&shape, depth))
+                sides.and_then(|(d, s)| copy_shape(d, s).as_ref().map(|shape| scalar_pieces(shape, depth)))
             };
             match pieces {
                 None => faults.push((&lower::DMA_SHAPE, id, from[row].hlo)),

@@ -130,8 +130,23 @@ pub fn copy_shape(
     {
         return None;
     }
+    nested(dst, src)
+}
+
+/// The shape of two sides with equal counts. A shape is large; it is made where it is handed out and not moved.
+fn nested(dst: (&ApHead, &ApPattern, &LocHead), src: (&ApHead, &ApPattern, &LocHead)) -> Option<CopyShape> {
     let (src_bytes, dst_bytes) = (src.0.dtype.bytes(), dst.0.dtype.bytes());
-    let mut dims: ArrayVec<CopyDim, 6> = ArrayVec::new();
+    let mut made = Some(CopyShape { dims: ArrayVec::new(), run: 1, src_bytes, dst_bytes });
+    if let Some(shape) = &mut made {
+        nest(shape, dst, src);
+    }
+    made
+}
+
+/// The dimensions, what goes on being one, and the run taken off.
+fn nest(shape: &mut CopyShape, dst: (&ApHead, &ApPattern, &LocHead), src: (&ApHead, &ApPattern, &LocHead)) {
+    let (src_bytes, dst_bytes) = (shape.src_bytes, shape.dst_bytes);
+    let dims = &mut shape.dims;
     for (d, s) in dst.1.0.iter().zip(&src.1.0).filter(|(d, _)| d.num != 1) {
         let dim =
             CopyDim { num: d.num, src: step_of(s.step, src.0, src.2), dst: step_of(d.step, dst.0, dst.2) };
@@ -150,15 +165,13 @@ pub fn copy_shape(
         dims.push(dim);
     }
     let contiguous = |s: Step, bytes: u32| !s.crosses && s.elems == 1 && s.bytes == i64::from(bytes);
-    let run = match dims.last() {
-        Some(d) if contiguous(d.src, src_bytes) && contiguous(d.dst, dst_bytes) => {
-            let num = d.num;
-            dims.pop();
-            num
-        }
-        _ => 1,
-    };
-    Some(CopyShape { dims, run, src_bytes, dst_bytes })
+    if let Some(d) = dims.last()
+        && contiguous(d.src, src_bytes)
+        && contiguous(d.dst, dst_bytes)
+    {
+        shape.run = d.num;
+        shape.dims.pop();
+    }
 }
 
 /// The shape of a copy with a vector of offsets: pair 0 counts the rows, pair 1 is the contiguous run of a row. Rows are

@@ -78,9 +78,9 @@ fn copy(v: &View<'_>, row: usize, e: Events, out: &mut Out<'_>) -> Result<(), Fa
     let (to, from) = ((d.head, d.pattern, dl), (s.head, s.pattern, sl));
     let shape = match index {
         Some(_) => indexed_shape(to, from),
-        None => copy_shape(to, from).filter(|s| s.single()),
+        None => copy_shape(to, from),
     };
-    let Some(shape) = shape else {
+    let Some(shape) = shape.as_ref().filter(|s| index.is_some() || s.single()) else {
         return Err(Fault::new(&lower::ENCODE_PATTERN, 0x18, row as i64, "a copy of one record"));
     };
     let mut cut = None;

@@ -77,8 +77,8 @@ pub fn coalesce_moves(
     for (at, id) in order.0.iter().enumerate() {
         let (at, k) = (at as u32 + 1, id.index());
         let r = inst_regs[k];
-        for ap in operands[k].range() {
-            touch(&mut facts, ap_heads[ap].dynamic.address, at);
+        for a in &ap_heads[operands[k].range()] {
+            touch(&mut facts, a.dynamic.address, at);
         }
         touch(&mut facts, r.src0, at);
         touch(&mut facts, r.src1, at);
@@ -104,8 +104,8 @@ pub fn coalesce_moves(
             d.block = at;
             d.constants = [[None; REMEMBERED]; 8];
         }
-        for ap in operands[k].range() {
-            d.see(ap_heads[ap].dynamic.address, at);
+        for a in &ap_heads[operands[k].range()] {
+            d.see(a.dynamic.address, at);
         }
         let r = inst_regs[k];
         let (src0, src1) = (d.now(r.src0), d.now(r.src1));
@@ -137,14 +137,20 @@ pub fn coalesce_moves(
     if d.dropped == 0 {
         return;
     }
+    // What each has become in the end, so that one look is enough.
+    for r in 0..d.renamed.len() {
+        d.renamed[r] = d.now(RegId::new(r));
+    }
+    let rename = |r: &mut RegId| {
+        if let Some(to) = d.renamed.get(r.index()) {
+            *r = *to;
+        }
+    };
     order.0.retain(|id| {
         let k = id.index();
         let r = &mut inst_regs[k];
-        (r.src0, r.src1, r.dst) = (d.now(r.src0), d.now(r.src1), d.now(r.dst));
-        for ap in operands[k].range() {
-            let address = &mut ap_heads[ap].dynamic.address;
-            *address = d.now(*address);
-        }
+        [&mut r.src0, &mut r.src1, &mut r.dst].into_iter().for_each(rename);
+        ap_heads[operands[k].range()].iter_mut().for_each(|a| rename(&mut a.dynamic.address));
         heads[k].live()
     });
 }

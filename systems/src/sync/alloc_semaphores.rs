@@ -49,6 +49,9 @@ pub fn alloc_semaphores(
     let order = std::mem::take(&mut world.resource_mut::<Order>().0);
     let old_blocks = std::mem::take(&mut *world.resource_mut::<Blocks>());
     let mut rows = Staging::new(world);
+    // One record of two waits for each two beside the inline one.
+    let events = edges.starts.windows(2).map(|w| (w[1] - w[0]) as usize / 2).sum::<usize>();
+    rows.insts.reserve_exact(events);
     let block_heads: Vec<BlockHead> = {
         let heads: &[BlockHead] = columns!(dma_blocks, world);
         heads.to_vec()
@@ -56,10 +59,11 @@ pub fn alloc_semaphores(
     // Last descriptors of awaited blocks, and their semaphores.
     let mut completions: Vec<(usize, u8)> = Vec::new();
     let mut faults = Vec::new();
-    let mut new_order = Vec::with_capacity(order.len() + edges.items.len() / 2);
+    let mut new_order = Vec::with_capacity(order.len() + events);
     let mut moved = vec![0u32; order.len() + 1];
     // Of the rows that there are, then of the new ones.
-    let mut syncs = vec![InstSync::default(); rows.next_inst().index()];
+    let mut syncs = Vec::with_capacity(rows.next_inst().index() + events);
+    syncs.resize(rows.next_inst().index(), InstSync::default());
     {
         let (heads, froms) = columns!(insts, world);
         let dmas = world.resource::<InstDmas>();

@@ -27,29 +27,31 @@ struct Reader {
     next: u32,
 }
 
-/// What is known of the accesses so far.
-struct Accesses {
+/// What is known of the accesses of a location so far.
+#[derive(Clone, Copy)]
+struct Seen {
     /// Channel and position of the last writer.
-    writers: Vec<(u32, u32)>,
-    readers: Vec<u32>,
+    writer: (u32, u32),
+    /// First of its readers.
+    readers: u32,
+    touched: bool,
+}
+
+/// What is known of all accesses so far.
+struct Accesses {
+    locs: Vec<Seen>,
     pool: Vec<Reader>,
     spare: u32,
-    touched: Vec<bool>,
 }
 
 impl Accesses {
     fn new(locs: usize) -> Self {
-        Accesses {
-            writers: vec![(NONE, NONE); locs],
-            readers: vec![NONE; locs],
-            pool: Vec::new(),
-            spare: NONE,
-            touched: vec![false; locs],
-        }
+        let locs = vec![Seen { writer: (NONE, NONE), readers: NONE, touched: false }; locs];
+        Accesses { locs, pool: Vec::new(), spare: NONE }
     }
 
-    fn for_each_reader(&self, loc: usize, mut f: impl FnMut(u32, u32)) {
-        let mut at = self.readers[loc];
+    fn for_each_reader(&self, first: u32, mut f: impl FnMut(u32, u32)) {
+        let mut at = first;
         while let Some(r) = self.pool.get(at as usize) {
             f(r.channel, r.position);
             at = r.next;
@@ -57,7 +59,8 @@ impl Accesses {
     }
 
     fn read(&mut self, loc: usize, channel: u32, position: u32) {
-        let mut at = self.readers[loc];
+        let first = &mut self.locs[loc].readers;
+        let mut at = *first;
         while let Some(r) = self.pool.get_mut(at as usize) {
             if r.channel == channel {
                 r.position = position;
@@ -65,30 +68,30 @@ impl Accesses {
             }
             at = r.next;
         }
-        let node = Reader { channel, position, next: self.readers[loc] };
+        let node = Reader { channel, position, next: *first };
         match self.pool.get_mut(self.spare as usize) {
             Some(slot) => {
-                self.readers[loc] = self.spare;
+                *first = self.spare;
                 self.spare = slot.next;
                 *slot = node;
             }
             None => {
-                self.readers[loc] = self.pool.len() as u32;
+                *first = self.pool.len() as u32;
                 self.pool.push(node);
             }
         }
     }
 
     fn write(&mut self, loc: usize, channel: u32, position: u32) {
-        let mut at = self.readers[loc];
+        let seen = &mut self.locs[loc];
+        let mut at = std::mem::replace(&mut seen.readers, NONE);
+        seen.writer = (channel, position);
         while let Some(r) = self.pool.get_mut(at as usize) {
             let next = r.next;
             r.next = self.spare;
             self.spare = at;
             at = next;
         }
-        self.readers[loc] = NONE;
-        self.writers[loc] = (channel, position);
     }
 }
 
@@ -128,7 +131,8 @@ pub fn build_edges(
             block += 1;
         }
         let o = operands[id.index()];
-        if o.range().is_empty() {
+        let aps = &ap_heads[o.range()];
+        if aps.is_empty() {
             continue;
         }
         let Some((engine, own)) = channel(heads[id.index()], dmas.of(id.index())).filter(|c| c.1 < channels)
@@ -138,13 +142,10 @@ pub fn build_edges(
             continue;
         };
         let mark = edges.items.len();
+        let known = &mut known[engine * channels..][..channels];
         let mut need = |c: u32, p: u32| {
-            if p == NONE
-                || p < block_start
-                || c as usize == own
-                || c as usize == engine
-                || known[engine * channels + c as usize] > p
-            {
+            let same = c as usize == own || c as usize == engine;
+            if same || p == NONE || p < block_start || known[c as usize] > p {
                 return;
             }
             match edges.items[mark..].iter_mut().find(|i| i.0 == c) {
@@ -152,26 +153,26 @@ pub fn build_edges(
                 None => edges.items.push((c, p)),
             }
         };
-        for row in o.range() {
-            let a = ap_heads[row];
+        for a in aps {
             let loc = a.loc.index();
-            let first = !std::mem::replace(&mut seen.touched[loc], true);
-            if first {
+            let at = &mut seen.locs[loc];
+            if !std::mem::replace(&mut at.touched, true) {
                 let predecessors: &[LocId] = reuse.as_ref().map_or(&[], |r| r.of(a.loc));
                 for p in predecessors {
-                    need(seen.writers[p.index()].0, seen.writers[p.index()].1);
-                    seen.for_each_reader(p.index(), &mut need);
+                    let before = seen.locs[p.index()];
+                    need(before.writer.0, before.writer.1);
+                    seen.for_each_reader(before.readers, &mut need);
                 }
                 if !predecessors.is_empty() {
                     seen.write(loc, own as u32, position);
                 }
             }
-            let (c, p) = seen.writers[loc];
+            let Seen { writer: (c, p), readers, .. } = seen.locs[loc];
             if p != position {
                 need(c, p);
             }
             if a.output == 1 {
-                seen.for_each_reader(loc, |c, p| {
+                seen.for_each_reader(readers, |c, p| {
                     if p != position {
                         need(c, p);
                     }
@@ -180,16 +181,13 @@ pub fn build_edges(
         }
         for &(c, p) in &edges.items[mark..] {
             edges.awaited[p as usize] = true;
-            known[engine * channels + c as usize] = p + 1;
+            known[c as usize] = p + 1;
         }
-        for row in o.range() {
-            let a = ap_heads[row];
-            if a.output == 0 {
-                seen.read(a.loc.index(), own as u32, position);
-            }
+        for a in aps.iter().filter(|a| a.output == 0) {
+            seen.read(a.loc.index(), own as u32, position);
         }
-        for row in o.range().take(o.outputs as usize) {
-            seen.write(ap_heads[row].loc.index(), own as u32, position);
+        for a in aps.iter().take(o.outputs as usize) {
+            seen.write(a.loc.index(), own as u32, position);
         }
     }
     edges.starts.push(edges.items.len() as u32);
