@@ -214,3 +214,22 @@ fn a_decision_about_a_whole_program_gives_the_batch_up() {
         assert_eq!(batched(&mut compiler, &modules, &alone, &[0, 0], &options), 2, "{name}");
     }
 }
+
+/// The slice clamps its starts twice, once for the copy of the view; in a world with other dynamic copies, too.
+#[test]
+fn addresses_are_shared_within_a_module_alone() {
+    let twice = read(
+        "HloModule m ENTRY e { p = s32[10,1,8,10] parameter(0) n = s32[10,1,8,10] negate(p)
+        s = s32[1,1,5,4] slice(n), slice={[8:9:2], [0:1], [3:8], [0:7:2]}
+        b = s32[1,1,5,3,4] broadcast(s), dimensions={0,1,2,4}
+        h = s32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3) k = s32[] parameter(4) l = s32[] parameter(5)
+        ROOT r = s32[1,1,4,1,2] dynamic-slice(b, h, i, j, k, l), dynamic_slice_sizes={1,1,4,1,2} }",
+    );
+    let mut modules = modules();
+    modules.truncate(8);
+    modules.insert(3, ("twice".into(), twice));
+    let options = options(Target::Trn2);
+    let alone = alone(&modules, &options);
+    let all: Vec<usize> = (0..modules.len()).collect();
+    assert_eq!(batched(&mut compiler(), &modules, &alone, &all, &options), modules.len());
+}

@@ -29,7 +29,7 @@ pub fn share_addresses(
     copies: Res<DynamicCopies>,
     mut pool: ResMut<OperandPool>,
 ) {
-    if copies.0.len() < 2 {
+    if copies.0.is_empty() {
         return;
     }
     let (heads, ranges, scalars) = crate::columns!(nodes);
