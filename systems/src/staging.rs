@@ -314,6 +314,25 @@ mod tests {
     }
 
     #[test]
+    fn ids_that_were_over_asked_are_handed_out_before_new_ones() {
+        let mut world = World::new();
+        let mut notes = Vec::new();
+        for rows in [700, 500] {
+            let mut s = Staging::new(&world);
+            for _ in 0..rows {
+                s.insts.push(InstRow::new(Opcode::NoOp, EngineId::Dve, HloId::NONE));
+                s.reg(RegRow::new(EngineId::Dve, RegRole::ApAddr, HloId::NONE));
+            }
+            s.flush(&mut world);
+            notes.push(world.entities().len());
+        }
+        assert_eq!(
+            notes[0], notes[1],
+            "the world noted all ids of the first batches at once, and knows no others"
+        );
+    }
+
+    #[test]
     fn the_first_rows_leave_room_for_more() {
         let mut world = World::new();
         grow(&mut world);

@@ -35,6 +35,7 @@ pub fn lower_branch(
     insts: &mut QueryState<(&InstHead, &InstArgs, &InstFrom)>,
     axis_regs: &mut QueryState<&mut AxisRegs>,
 ) {
+    crate::compile::give_back::<LocLives>(world);
     let order = std::mem::take(&mut *world.resource_mut::<Order>());
     if crate::columns!(axes, world).0.is_empty() {
         world.insert_resource(order);

@@ -104,6 +104,7 @@ pub fn lower_dynamic_dma(
     locs: &mut QueryState<(&LocHead, &LocPlace)>,
     patterns_mut: &mut QueryState<&mut ApPattern>,
 ) {
+    crate::compile::give_back::<RegLives>(world);
     let mut staging = Staging::new(world);
     let mut faults: Vec<(Code, InstId, HloId)> = Vec::new();
     let (mut larges, mut rewritten, mut clones): (
