@@ -8,10 +8,11 @@
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::SingleThreadedExecutor;
 use iai_callgrind::{library_benchmark, library_benchmark_group, main};
+use murre_components::hlo::HloModule;
 use murre_systems::compile::set_threads;
 use murre_systems::options::EstimateOptions;
 use murre_systems::pass::PassSet;
-use murre_systems::synth::synthetic;
+use murre_systems::synth::{synthetic, synthetic_batch};
 use murre_systems::{CompileOptions, Compiler, Stage, passes};
 use std::hint::black_box;
 
@@ -85,6 +86,22 @@ fn program(n: u32) -> Compiler {
 fn module_of(example: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/");
     std::fs::read(format!("{folder}{example}/module.hlo.txt")).unwrap_or_default()
+}
+
+/// Small programs in one world.
+fn programs(count: u64, n: u32) -> Compiler {
+    set_threads(1);
+    synthetic_batch(&(0..count).map(|k| (n, SEED + k)).collect::<Vec<_>>())
+}
+
+/// Small modules, and the compiler for them.
+fn modules(count: u64, n: usize) -> (Compiler, Vec<HloModule>) {
+    set_threads(1);
+    let module = |k| {
+        let text = murre::fixtures::synth::module(SEED, k, n);
+        murre::hlo::read_module(text.as_bytes(), "synth").unwrap_or_default()
+    };
+    (Compiler::empty(), (0..count).map(module).collect())
 }
 
 #[library_benchmark]
@@ -202,12 +219,28 @@ fn back_end(mut compiler: Compiler) -> Compiler {
     black_box(compiler)
 }
 
+// Small programs in one world, and small modules with their HLO stages.
+#[library_benchmark]
+#[bench::programs_100_of_50(args = (100, 50), setup = programs)]
+fn back_end_of_a_batch(mut compiler: Compiler) -> Compiler {
+    let stages: Vec<Stage> = Stage::ALL.into_iter().filter(|s| *s >= Stage::Place).collect();
+    compiler.run(&stages);
+    black_box(compiler)
+}
+
+#[library_benchmark]
+#[bench::modules_50_of_40(args = (50, 40), setup = modules)]
+fn whole_batch((mut compiler, modules): (Compiler, Vec<HloModule>)) -> (Compiler, usize) {
+    let made = compiler.batch(modules, &CompileOptions::default());
+    black_box((compiler, made.into_iter().flatten().count()))
+}
+
 #[library_benchmark]
 #[bench::example(args = ("attention_decode_step"), setup = module_of)]
 fn read_and_verify(bytes: Vec<u8>) -> bool {
     black_box(murre::check::verified_module(&bytes::Bytes::from(bytes), "example").is_ok())
 }
 
-library_benchmark_group!(name = stages; benchmarks = front_pass, back_pass, whole, back_end, read_and_verify);
+library_benchmark_group!(name = stages; benchmarks = front_pass, back_pass, whole, back_end, back_end_of_a_batch, whole_batch, read_and_verify);
 
 main!(library_benchmark_groups = stages);
