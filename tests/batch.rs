@@ -233,3 +233,25 @@ fn addresses_are_shared_within_a_module_alone() {
     let all: Vec<usize> = (0..modules.len()).collect();
     assert_eq!(batched(&mut compiler(), &modules, &alone, &all, &options), modules.len());
 }
+
+/// No instruction is left of some modules but their exits.
+#[test]
+fn modules_without_instructions_stand_anywhere() {
+    let empty = [
+        "HloModule a ENTRY e { x = f32[0,4] parameter(0) ROOT y = f32[0,4] add(x, x) }",
+        "HloModule b ENTRY e { ROOT t = () tuple() }",
+        "HloModule c, input_output_alias={ {}: (0, {}, may-alias) } ENTRY e { ROOT x = f32[4] parameter(0) }",
+    ];
+    let full = "HloModule d ENTRY e { x = f32[4] parameter(0) ROOT y = f32[4] multiply(x, x) }";
+    let modules: Vec<(String, HloModule)> =
+        empty.into_iter().chain([full]).map(|text| (text.to_owned(), read(text))).collect();
+    let options = options(Target::Trn2);
+    let alone = alone(&modules, &options);
+    assert!(alone.iter().all(Option::is_some));
+    let mut compiler = compiler();
+    // Every sequence of four.
+    for k in 0..256 {
+        let pick = [k % 4, k / 4 % 4, k / 16 % 4, k / 64];
+        assert_eq!(batched(&mut compiler, &modules, &alone, &pick, &options), 4, "{pick:?}");
+    }
+}

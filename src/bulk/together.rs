@@ -7,7 +7,7 @@
 use super::identity::Key;
 use super::worker::{Reading, Taken, Worker, anonymous, contained};
 use murre_components::hash::seeded_set;
-use murre_systems::{Compiler, batch};
+use murre_systems::{CompileOptions, Compiler, batch};
 
 /// HLO instructions of a small module, at most.
 const SMALL: usize = 1_000;
@@ -15,6 +15,8 @@ const SMALL: usize = 1_000;
 const TOGETHER: usize = 5_000;
 /// Units that a worker takes up at once, at most.
 const UNITS: usize = 64;
+/// Bytes of files that a worker takes up at once, about.
+pub const BYTES: usize = 4 << 20;
 
 /// How many units a worker takes up when `left` of them are left for `jobs` workers: fewer towards the end, so that all
 /// workers end together.
@@ -22,10 +24,35 @@ pub fn portion(left: usize, jobs: usize) -> usize {
     (left / (4 * jobs.max(1))).clamp(1, UNITS)
 }
 
+/// How many modules a worker puts into one world. A batch that was given up is compiled again, module by module, so the
+/// next one is half as large; one that was not lets the next be twice as large.
+pub(super) struct Together {
+    size: usize,
+    allowed: bool,
+}
+
+impl Together {
+    pub(super) fn new(options: &CompileOptions) -> Together {
+        Together { size: UNITS, allowed: batch::allowed(options) }
+    }
+
+    /// Modules to take up.
+    pub(super) fn size(&self) -> usize {
+        if self.allowed { self.size } else { 1 }
+    }
+
+    /// Learns from a batch.
+    fn learn(&mut self, succeeded: bool) {
+        self.size = if succeeded { self.size * 2 } else { self.size / 2 }.clamp(1, UNITS);
+    }
+}
+
 impl Worker<'_> {
     /// Compiles the small modules among `taken` whose programs nobody has.
     pub(super) fn compile_together(&mut self, taken: &[Taken]) {
-        if !batch::allowed(&self.shared.options) {
+        if self.together.size() == 1 {
+            // The next two are tried again.
+            self.together.learn(true);
             return;
         }
         let small = taken.iter().filter_map(|t| match t {
@@ -67,6 +94,7 @@ impl Worker<'_> {
             return;
         };
         self.compiler = Some(compiler);
+        self.together.learn(programs.iter().any(Option::is_some));
         let keys = group.iter().map(|r| r.identity.key);
         self.ahead.extend(keys.zip(programs).filter_map(|(key, program)| Some((key, program?))));
     }
@@ -75,6 +103,19 @@ impl Worker<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batches_that_are_given_up_get_small_and_grow_again() {
+        let mut t = Together::new(&CompileOptions { verify: false, ..CompileOptions::default() });
+        let mut sizes = vec![t.size()];
+        for succeeded in [false, false, false, false, false, false, false, true, true] {
+            t.learn(succeeded);
+            sizes.push(t.size());
+        }
+        assert_eq!(sizes, [64, 32, 16, 8, 4, 2, 1, 1, 2, 4]);
+        t.allowed = false;
+        assert_eq!(t.size(), 1);
+    }
 
     #[test]
     fn portions_shrink_towards_the_end_and_cover_everything() {

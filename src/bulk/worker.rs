@@ -7,6 +7,7 @@ use super::identity::{Identity, Key, marked};
 use super::manifest::{Artifact, Row, Status};
 use super::memo::Memo;
 use super::plan::Unit;
+use super::together::{BYTES, Together};
 use crate::{artifact, check};
 use bytes::Bytes;
 use murre_components::diag::{Diagnostic, codes::cli, codes::internal::INTERNAL};
@@ -71,6 +72,8 @@ pub struct Worker<'s> {
     pub(super) compiler: Option<Compiler>,
     /// Programs of structures that were compiled together and have not been asked for yet.
     pub(super) ahead: SeededMap<Key, Program>,
+    /// How many modules share a world.
+    pub(super) together: Together,
 }
 
 /// A unit that is being worked on.
@@ -81,9 +84,21 @@ pub(super) enum Taken {
     Read(Box<Reading>),
 }
 
+impl Taken {
+    /// Bytes of the module that is kept.
+    fn bytes(&self) -> usize {
+        match self {
+            Taken::Done(_) => 0,
+            Taken::Read(reading) => reading.bytes,
+        }
+    }
+}
+
 /// A module that was read.
 pub(super) struct Reading {
     digest: String,
+    /// Bytes of the file.
+    bytes: usize,
     pub(super) module: HloModule,
     pub(super) identity: Identity,
 }
@@ -91,23 +106,35 @@ pub(super) struct Reading {
 impl<'s> Worker<'s> {
     /// A worker without a world: it makes one when a module has to be compiled.
     pub fn new(shared: &'s Shared) -> Self {
-        Worker { shared, compiler: None, ahead: seeded_map() }
+        Worker { shared, compiler: None, ahead: seeded_map(), together: Together::new(&shared.options) }
     }
 
     /// Does some units, and tells `each` of them, in their order, until it says no.
     pub fn several(&mut self, units: &[Unit], mut each: impl FnMut(usize, Done) -> bool) {
-        let taken: Vec<Taken> = units.iter().map(|unit| self.take_up(unit)).collect();
-        self.compile_together(&taken);
-        for (k, (unit, taken)) in units.iter().zip(taken).enumerate() {
-            let done = match taken {
-                Taken::Done(done) => *done,
-                Taken::Read(reading) => self.finish(unit, *reading),
-            };
-            if !each(k, done) {
-                break;
+        let mut done = 0;
+        while done < units.len() {
+            let (mut taken, mut bytes) = (Vec::new(), 0);
+            while let Some(unit) = units.get(done + taken.len())
+                && (taken.is_empty() || (taken.len() < self.together.size() && bytes < BYTES))
+            {
+                let one = self.take_up(unit);
+                bytes += one.bytes();
+                taken.push(one);
             }
+            self.compile_together(&taken);
+            for taken in taken {
+                let unit = &units[done];
+                let one = match taken {
+                    Taken::Done(done) => *done,
+                    Taken::Read(reading) => self.finish(unit, *reading),
+                };
+                if !each(done, one) {
+                    return;
+                }
+                done += 1;
+            }
+            self.ahead.clear();
         }
-        self.ahead.clear();
     }
 
     /// A unit that failed.
@@ -142,14 +169,16 @@ impl<'s> Worker<'s> {
             Ok((module, identity))
         });
         match read.unwrap_or_else(|bug| Err(vec![bug])) {
-            Ok((module, identity)) => Taken::Read(Box::new(Reading { digest, module, identity })),
+            Ok((module, identity)) => {
+                Taken::Read(Box::new(Reading { digest, bytes: bytes.len(), module, identity }))
+            }
             Err(faults) => Taken::Done(Box::new(self.failed(unit, &digest, faults))),
         }
     }
 
     /// Finds or makes the program of a module that was read.
     fn finish(&mut self, unit: &Unit, reading: Reading) -> Done {
-        let Reading { digest, module, identity } = reading;
+        let Reading { digest, module, identity, .. } = reading;
         let instructions = module.len();
         let built = contained(|| self.program(module, &identity)).unwrap_or_else(|bug| Err(vec![bug]));
         let (program, origin) = match built {

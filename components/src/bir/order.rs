@@ -1,6 +1,6 @@
 //! Program order, kept apart from storage.
 
-use super::Opcode;
+use super::{InstHead, Opcode};
 use crate::ids::InstId;
 use bevy_ecs::prelude::Resource;
 
@@ -89,20 +89,24 @@ impl Parts {
     }
 }
 
-/// Finds the borders between modules on a walk over the program, in order.
+/// Finds the borders between modules on a walk over the program, in order. A module ends with one exit, on engine ALL, or
+/// with one on each engine; it may have nothing else.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Borders {
     /// The module that the walk is in.
     pub part: usize,
-    behind_exit: bool,
+    /// The engines whose exits the walk has just passed, a bit each.
+    exits: u16,
 }
 
 impl Borders {
     /// Goes one instruction on. Whether it is the first one of another module.
     #[inline]
-    pub fn crosses(&mut self, op: Opcode) -> bool {
-        let crosses = self.behind_exit && op != Opcode::Exit;
-        self.behind_exit = op == Opcode::Exit;
+    pub fn crosses(&mut self, head: InstHead) -> bool {
+        let exit = if head.op == Opcode::Exit { 1 << head.engine as u16 } else { 0 };
+        // Behind exits stands the next module, and so does an exit of an engine that has had its own.
+        let crosses = self.exits != 0 && (exit == 0 || self.exits & exit != 0);
+        self.exits = if crosses { exit } else { self.exits | exit };
         self.part += usize::from(crosses);
         crosses
     }
@@ -111,13 +115,36 @@ impl Borders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bir::InstRow;
+    use crate::engine::EngineId;
+    use crate::ids::HloId;
+
+    /// The modules of a program, by instruction.
+    fn walk(program: &[(Opcode, EngineId)]) -> Vec<usize> {
+        let mut walk = Borders::default();
+        let mut before = 0;
+        let mut modules = Vec::new();
+        for &(op, engine) in program {
+            let crosses = walk.crosses(InstRow::new(op, engine, HloId::NONE).head);
+            assert_eq!(crosses, walk.part > before);
+            before = walk.part;
+            modules.push(walk.part);
+        }
+        modules
+    }
 
     #[test]
-    fn a_module_ends_behind_its_last_exit() {
-        let program = [Opcode::NoOp, Opcode::Exit, Opcode::Exit, Opcode::Memset, Opcode::Exit, Opcode::NoOp];
-        let mut walk = Borders::default();
-        let seen: Vec<(bool, usize)> = program.iter().map(|op| (walk.crosses(*op), walk.part)).collect();
-        assert_eq!(seen, [(false, 0), (false, 0), (false, 0), (true, 1), (false, 1), (true, 2)]);
+    fn a_module_ends_behind_its_exits_also_one_that_has_nothing_else() {
+        use Opcode::{Exit, Memset};
+        let [all, dve] = [EngineId::All, EngineId::Dve];
+        let early =
+            [(Memset, dve), (Exit, all), (Memset, dve), (Memset, dve), (Exit, all), (Exit, all), (Exit, all)];
+        assert_eq!(walk(&early), [0, 0, 1, 1, 1, 2, 3]);
+        let exits = EngineId::STREAMS.map(|e| (Exit, e));
+        let late = [&[(Memset, dve)][..], &exits, &exits, &exits, &[(Memset, dve)], &exits].concat();
+        let want = [vec![0; 6], vec![1; 5], vec![2; 5], vec![3; 6]].concat();
+        assert_eq!(walk(&late), want);
+        assert_eq!(walk(&[exits, exits].concat()), [vec![0; 5], vec![1; 5]].concat());
     }
 
     #[test]

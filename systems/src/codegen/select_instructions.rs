@@ -83,6 +83,12 @@ pub fn select_instructions(world: &mut World) {
                 );
             }
         }
+        // Modules at the end that have no node.
+        for _ in ends {
+            emit.exit();
+            part += 1;
+            parts.begin(part, |p| p.position = emit.order.len() as u32);
+        }
     }
     emit.exit();
     let Emit { staging, order, .. } = emit;

@@ -40,7 +40,7 @@ pub fn lower_dma(
         for &id in &world.resource::<Order>().0 {
             let row = id.index();
             let Some(h) = heads.get(row) else { continue };
-            if borders.crosses(h.op) {
+            if borders.crosses(*h) {
                 let next = (staging.blocks.len() as u32, staging.descs.len() as u32);
                 parts.begin(borders.part, |p| (p.block, p.desc) = next);
             }

@@ -6,6 +6,7 @@
 use super::layout_records::RecordLayout;
 use super::pack_addr4::UNADDRESSED;
 use super::{compute_record, control_record, dma_record};
+use crate::batch::give_up;
 use crate::columns;
 use crate::route::alloc_queues::queue_name;
 use crate::route::blame;
@@ -219,7 +220,7 @@ pub fn encode_records(
     for (position, &id) in order.0.iter().enumerate() {
         let row = id.index();
         let Some(h) = heads.get(row) else { continue };
-        if borders.crosses(h.op) {
+        if borders.crosses(*h) {
             let words = encoded.addr4.len() as u32;
             parts.begin(borders.part, |p| {
                 p.word = words;
@@ -253,6 +254,9 @@ pub fn encode_records(
             let message = format!("{} {row}: {} (found {:#x})", h.op.name(), fault.code.title, fault.found);
             sink.push(blame(fault.code, message, &module, from[row].hlo, id).expected(fault.expected));
         }
+    }
+    if parts.are_many() && borders.part + 1 != parts.0.len() {
+        give_up(&parts, &sink, "its modules cannot be told apart");
     }
     for (stream, n) in layout.counts.iter().enumerate() {
         encoded.streams[stream].resize(*n as usize, [0; 64]);

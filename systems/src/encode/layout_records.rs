@@ -68,7 +68,7 @@ pub fn layout_records(
     for (position, &id) in order.0.iter().enumerate() {
         let row = id.index();
         let Some(h) = heads.get(row) else { continue };
-        if borders.crosses(h.op) {
+        if borders.crosses(*h) {
             parts.begin(borders.part, |p| p.records = out.counts);
             resident = None;
         }

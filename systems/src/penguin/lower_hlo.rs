@@ -17,7 +17,7 @@ use super::leaf::{Leaf, fits_register};
 use super::lower::{Lower, Lowered, LoweredTables, extents};
 use super::uses::{Uses, element_offset, is_transparent, leaf_count};
 use super::view::row_major;
-use crate::batch::Batch;
+use crate::batch::{Batch, give_up};
 use crate::legalize::expand_scatter::descriptor_combiner;
 use crate::legalize::inline_calls::MAX_INLINED;
 use crate::legalize::region::is_pointwise;
@@ -34,6 +34,9 @@ use murre_components::penguin::*;
 use murre_components::program::{Extent, Extents, VarKind};
 use smallvec::SmallVec;
 
+/// Nodes of a batch, at most: what a few instructions of HLO become has no bound.
+const MOST_NODES: usize = 50_000;
+
 /// The pass.
 pub fn lower_hlo(world: &mut World) {
     let mut tables = LoweredTables::new(Staging::new(world));
@@ -46,6 +49,10 @@ pub fn lower_hlo(world: &mut World) {
             (member.signature, tables) = lower_module(world, &member.module, member.extents.as_ref(), tables);
             member.constants = std::mem::take(&mut tables.constants);
             tables.number_from(first, hlo);
+            if tables.nodes.len() > MOST_NODES {
+                give_up(&parts, world.resource::<Diagnostics>(), "it has become large");
+                break;
+            }
         }
         world.insert_resource(batch);
         world.init_resource::<ConstPool>();

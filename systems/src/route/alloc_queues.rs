@@ -79,7 +79,7 @@ fn modules_of(order: &[InstId], heads: &[InstHead]) -> Vec<u32> {
     let mut modules = vec![u32::MAX; heads.len()];
     let mut borders = Borders::default();
     for id in order {
-        borders.crosses(heads[id.index()].op);
+        borders.crosses(heads[id.index()]);
         modules[id.index()] = borders.part as u32;
     }
     modules
