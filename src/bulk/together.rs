@@ -25,25 +25,34 @@ pub fn portion(left: usize, jobs: usize) -> usize {
 }
 
 /// How many modules a worker puts into one world. A batch that was given up is compiled again, module by module, so the
-/// next one is half as large; one that was not lets the next be twice as large.
+/// next one is half as large, and behind a failed pair some modules are not tried; one that was not given up lets the next
+/// be twice as large.
 pub(super) struct Together {
     size: usize,
+    /// Modules to compile by themselves before the next batch.
+    alone: usize,
     allowed: bool,
 }
 
+/// Modules behind a failed pair that are compiled by themselves.
+const ALONE: usize = 32;
+
 impl Together {
     pub(super) fn new(options: &CompileOptions) -> Together {
-        Together { size: UNITS, allowed: batch::allowed(options) }
+        Together { size: UNITS, alone: 0, allowed: batch::allowed(options) }
     }
 
     /// Modules to take up.
     pub(super) fn size(&self) -> usize {
-        if self.allowed { self.size } else { 1 }
+        if self.allowed && self.alone == 0 { self.size } else { 1 }
     }
 
     /// Learns from a batch.
     fn learn(&mut self, succeeded: bool) {
-        self.size = if succeeded { self.size * 2 } else { self.size / 2 }.clamp(1, UNITS);
+        if !succeeded && self.size == 2 {
+            self.alone = ALONE;
+        }
+        self.size = if succeeded { self.size * 2 } else { self.size / 2 }.clamp(2, UNITS);
     }
 }
 
@@ -51,8 +60,7 @@ impl Worker<'_> {
     /// Compiles the small modules among `taken` whose programs nobody has.
     pub(super) fn compile_together(&mut self, taken: &[Taken]) {
         if self.together.size() == 1 {
-            // The next two are tried again.
-            self.together.learn(true);
+            self.together.alone = self.together.alone.saturating_sub(1);
             return;
         }
         let small = taken.iter().filter_map(|t| match t {
@@ -108,11 +116,16 @@ mod tests {
     fn batches_that_are_given_up_get_small_and_grow_again() {
         let mut t = Together::new(&CompileOptions { verify: false, ..CompileOptions::default() });
         let mut sizes = vec![t.size()];
-        for succeeded in [false, false, false, false, false, false, false, true, true] {
+        for succeeded in [false, false, false, false, false, true, true, false] {
             t.learn(succeeded);
             sizes.push(t.size());
         }
-        assert_eq!(sizes, [64, 32, 16, 8, 4, 2, 1, 1, 2, 4]);
+        assert_eq!(sizes, [64, 32, 16, 8, 4, 2, 4, 8, 4]);
+        t.learn(false);
+        t.learn(false);
+        assert_eq!((t.size(), t.alone), (1, ALONE));
+        t.alone = 0;
+        assert_eq!(t.size(), 2);
         t.allowed = false;
         assert_eq!(t.size(), 1);
     }
