@@ -45,9 +45,10 @@ fn modules(dir: &Path, count: u32) -> PathBuf {
     out
 }
 
-/// Every file below a folder, by its path inside.
+/// Every file below a folder, by its path inside; none while there is no folder.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut all, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
+    open.retain(|root| root.exists());
     while let Some(dir) = open.pop() {
         for entry in std::fs::read_dir(&dir).expect("a folder").flatten() {
             let path = entry.path();
