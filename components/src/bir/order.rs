@@ -103,6 +103,9 @@ impl Borders {
     /// Goes one instruction on. Whether it is the first one of another module.
     #[inline]
     pub fn crosses(&mut self, head: InstHead) -> bool {
+        if self.exits == 0 && head.op != Opcode::Exit {
+            return false;
+        }
         let exit = if head.op == Opcode::Exit { 1 << head.engine as u16 } else { 0 };
         // Behind exits stands the next module, and so does an exit of an engine that has had its own.
         let crosses = self.exits != 0 && (exit == 0 || self.exits & exit != 0);
